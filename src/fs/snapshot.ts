@@ -40,6 +40,8 @@ export interface FileStamp {
   readonly isOlderThanLinks: boolean;
   /** Whether its last write came before it was renamed or linked to its place. */
   readonly isRenamed: boolean;
+  /** Whether reading it failed, so that its content is still to be reported. */
+  readonly hasFailed: boolean;
 }
 
 interface FileSnapshotFields {
@@ -115,7 +117,9 @@ export class FileSnapshot implements FileState {
     // If only one of them was read, inode and timestamps are all that can be compared.
     return this.#isRead === other.#isRead
       ? this.digest === other.digest
-      : isUnchanged(this.#stamp.inode, other.#stamp.inode);
+      : !this.#stamp.hasFailed &&
+          !other.#stamp.hasFailed &&
+          isUnchanged(this.#stamp.inode, other.#stamp.inode);
   }
 
   /**

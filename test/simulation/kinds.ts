@@ -11,6 +11,8 @@ import type { World } from './world.js';
 export interface Scene extends Watched {
   /** What is there now. */
   readonly see: (fs: Fs) => views.View;
+  /** Whether something happens that no event tells, so that only a resync finds it. */
+  readonly isSilent?: boolean;
 }
 
 export type Kind = (world: World) => Scene;
@@ -18,25 +20,27 @@ export type Kind = (world: World) => Scene;
 const VOLUME = '/m/v';
 const OTHER = '/m/w';
 const FILES = '/m/d';
-const KEYS = ['a', 'certs/crt', 'certs/key'];
+export const KEYS = ['a', 'certs/crt', 'certs/key'];
 
 const MANNERS = [KUBELET, OLD_KUBELET, CSI_DRIVER, SLOW_DRIVER];
-const PAUSES_MS = [0, 1, 7, 30, 80, 300, 700, 2_500];
+export const PAUSES_MS = [0, 1, 7, 30, 80, 300, 700, 2_500];
 
 /** Directories that are there from the beginning. */
-function directories(world: World, ...paths: string[]): void {
+export function directories(world: World, ...paths: string[]): void {
   const { fs } = world.machine.process();
   for (const path of paths) fs.mkdirSync(path, 0o755);
 }
 
-/** A volume, published up to three times. */
-function volume(world: World, directory: string, keys = KEYS): void {
-  const { choices } = world;
-  const count = 1 + choices.choose(3);
-  const manner = choices.oneOf(MANNERS);
-  const payloads: Payload[] = [];
-  for (let revision = 0; revision < count; revision += 1) {
-    const before = payloads.at(-1);
+/** What is published one after another, up to three times. */
+export function payloads(
+  { choices }: World,
+  keys: readonly string[],
+  first = 0,
+  count = 1 + choices.choose(3),
+): Payload[] {
+  const all: Payload[] = [];
+  for (let revision = first; revision < first + count; revision += 1) {
+    const before = all.at(-1);
     const payload = new Map<string, string>();
     for (const key of keys) {
       // Now and then a key is left out, or stays the same.
@@ -45,10 +49,24 @@ function volume(world: World, directory: string, keys = KEYS): void {
       const same = what === 2 ? before?.get(key) : undefined;
       payload.set(key, same ?? `${key}@${revision}`);
     }
-    payloads.push(payload);
+    all.push(payload);
   }
-  const pauses = payloads.map(() => choices.oneOf(PAUSES_MS));
-  world.actor(manner.name, (fs) => publisher({ fs, world, directory, manner }, payloads, pauses));
+  return all;
+}
+
+/** How long the publisher waits before each of them, ms. */
+export function pausesOf({ choices }: World, published: readonly Payload[]): number[] {
+  return published.map(() => choices.oneOf(PAUSES_MS));
+}
+
+/** A volume, published up to three times. */
+function volume(world: World, directory: string, keys = KEYS): void {
+  const { choices } = world;
+  const count = 1 + choices.choose(3);
+  const manner = choices.oneOf(MANNERS);
+  const published = payloads(world, keys, 0, count);
+  const pauses = pausesOf(world, published);
+  world.actor(manner.name, (fs) => publisher({ fs, world, directory, manner }, published, pauses));
 }
 
 /** Files that several programs edit. */
@@ -68,7 +86,7 @@ function files(world: World, paths: readonly string[], edits = Object.keys(EDITS
 }
 
 /** Options that all targets have. */
-function options({ choices }: World): ResilientWatcherOptions {
+export function options({ choices }: World): ResilientWatcherOptions {
   return { resyncIntervalMs: choices.oneOf([0, 5_000, 400]), backend: 'fs' };
 }
 
@@ -225,6 +243,6 @@ function unitOfPath(path: string): string {
   return [VOLUME, OTHER].find((each) => path.startsWith(`${each}/`)) ?? path;
 }
 
-function rename(view: views.View, to: (key: string) => string): views.View {
+export function rename(view: views.View, to: (key: string) => string): views.View {
   return new Map([...view].map(([key, text]) => [to(key), text]));
 }

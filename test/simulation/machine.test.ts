@@ -2,7 +2,7 @@
  * The simulated machine against the kernel: the same random calls on both, made by root and by another user, give the
  * same answers, errors, files, timestamps (which of them change) and events. `machine/machine.ts` lists what it lacks.
  */
-import fs, { chmodSync, mkdirSync, rmSync, watch, writeFileSync } from 'node:fs';
+import fs, { chmodSync, mkdirSync, readdirSync, rmSync, watch, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
 
 import fc from 'fast-check';
@@ -46,8 +46,11 @@ function kernelSide(directory: string): Side & { readonly close: () => void } {
 function simulated(base: string): Side {
   const machine = new Machine({ random: () => 0, tickMs: 0, now: () => 1_700_000_000_000 });
   const root = machine.process({ umask: 0 });
-  for (const path of pathsTo(base)) root.fs.mkdirSync(path, 0o777);
   const own = { uid: process.geteuid?.() ?? 0, gid: process.getegid?.() ?? 0 };
+  for (const path of pathsTo(base)) {
+    root.fs.mkdirSync(path, 0o777);
+    root.fs.chownSync(path, own.uid, own.gid);
+  }
   const tested = machine.process(own);
   return {
     as(user, make) {
@@ -91,8 +94,16 @@ async function compare(
   } finally {
     kernel.close();
     await real.drain();
+    if (!isRoot) makeRemovable(directory);
     rmSync(directory, { recursive: true });
   }
+}
+
+/** A user may not look into directories without permissions. */
+function makeRemovable(directory: string): void {
+  chmodSync(directory, 0o700);
+  for (const entry of readdirSync(directory, { withFileTypes: true }))
+    if (entry.isDirectory()) makeRemovable(`${directory}/${entry.name}`);
 }
 
 /** Within one tick, timestamps of the kernel may stay the same. */

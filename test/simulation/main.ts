@@ -8,6 +8,7 @@ import { parseArgs } from 'node:util';
 import { MEDIA } from './consumers/writing.js';
 import { explore } from './explore.js';
 import { KINDS } from './kinds.js';
+import { SCENES } from './scenes.js';
 import { runSchedule } from './schedule.js';
 import { shrink } from './shrink.js';
 import { tableOf } from './table.js';
@@ -31,7 +32,7 @@ const { values } = parseArgs({
   },
 });
 
-const kinds = values.kind?.split(',') ?? [...Object.keys(KINDS), ...Object.keys(MEDIA), 'hang'];
+const kinds = values.kind?.split(',') ?? [...Object.keys({ ...KINDS, ...SCENES, ...MEDIA }), 'hang'];
 const [first, runs] = [Number(values.seed), Number(values.runs)];
 const began = realNow();
 let count = 0;

@@ -55,7 +55,7 @@ export const MUTANTS = [
   [
     'a group that is missing in part is not proven',
     group,
-    "if (resolution.kind === 'missing' && (yield* disk.lstat(resolution.path))) return false;",
+    "if (isThere !== (kind === 'found')) return false;",
     '',
   ],
   ['the proof of a group uses shared answers', group, 'isAsRead(read, disk.afresh)', 'isAsRead(read, disk)'],

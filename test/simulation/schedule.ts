@@ -8,6 +8,7 @@ import { History } from './history.js';
 import { checkAllIsTold, checkReports } from './invariants.js';
 import { KINDS } from './kinds.js';
 import { nextRealTurn } from './globals.js';
+import { SCENES } from './scenes.js';
 import { leftovers } from './time.js';
 import { byUnit } from './views.js';
 import { Violation, World, type Entry } from './world.js';
@@ -54,15 +55,19 @@ async function play(world: World, kind: string): Promise<void> {
   if (kind === 'hang') return hang(world);
   const medium = MEDIA[kind];
   if (medium) return new Writing(world, medium).run();
-  const scene = KINDS[kind]?.(world);
-  if (!scene) throw new Error(`There is no kind "${kind}"; there are ${Object.keys(KINDS).join(', ')}`);
+  const scene = (KINDS[kind] ?? SCENES[kind])?.(world);
+  if (!scene)
+    throw new Error(
+      `There is no kind "${kind}"; there are ${Object.keys({ ...KINDS, ...SCENES }).join(', ')}`,
+    );
   const history = new History();
   const observer = world.machine.process();
   const look = (): void =>
     history.note(byUnit(scene.see(observer.fs), scene.unitOf), world.now, world.isPartial);
   look();
   world.afterStep.push(look);
-  const options = world.isLossy ? { ...scene.options, resyncIntervalMs: 5_000 } : scene.options;
+  const needsResync = world.isLossy || scene.isSilent === true;
+  const options = needsResync ? { ...scene.options, resyncIntervalMs: 5_000 } : scene.options;
   const watching = new Watching(world, { ...scene, options });
   const habit = choices.oneOf(Object.values(HABITS));
   let failure: unknown;
@@ -70,7 +75,7 @@ async function play(world: World, kind: string): Promise<void> {
     const started = world.sleep(choices.oneOf([0, 0, 10, 400])).then(() => watching.start());
     const program = { world, watching, watched: scene, history, isFaulty: world.isLossy };
     const done = started.then(() => habit(program)).catch((error: unknown) => (failure = error));
-    await world.run(world.isLossy ? LOSSY_REST_MS : REST_MS);
+    await world.run(needsResync ? LOSSY_REST_MS : REST_MS);
     await world.through(started, 'start()');
     await world.through(done, 'a call of the program');
     if (failure !== undefined) throw failure as Error;

@@ -27,6 +27,7 @@ async function simulate(...args: string[]): Promise<string> {
 const SHARES = [
   ['key,volume,inside,group,file,directory,tree,write-file', 14_000],
   ['groups,on,around,links,hang,write-volume', 4_000],
+  ['git-sync,cert-manager,recreated,renamed,mounted', 2_500],
 ] as const;
 
 test.concurrent.each(SHARES)('the invariants hold in schedules of the kinds %s', async (kinds, runs) => {

@@ -123,6 +123,12 @@ export class World {
     this.#actors.push({ name, process, steps: list(process.fs), wakesAt: 0 });
   }
 
+  /** Somebody changes something by other means than a system call. */
+  acts(who: string, what: string): void {
+    this.#hasChanged = true;
+    this.note(who, what);
+  }
+
   /** A publication of this unit begins: what is there until its end is not complete. */
   begins(unit: string): void {
     this.#hasChanged = true;

@@ -70,10 +70,15 @@ export function* fileAt(
   return fileOf(place, found, isSteady, wanted, { content, digest, size: bytes.length });
 }
 
-/** A file that is compared by inode and timestamps. */
-export function unreadFile(place: FilePlace, stat: BigIntStats, wanted: FileWanted): FileSnapshot {
+/** A file that is compared by inode and timestamps. @param hasFailed whether it should have been read. */
+export function unreadFile(
+  place: FilePlace,
+  stat: BigIntStats,
+  wanted: FileWanted,
+  hasFailed = false,
+): FileSnapshot {
   const rest = { content: undefined, digest: statDigest(stat), size: Number(stat.size) };
-  return fileOf(place, stat, true, wanted, rest);
+  return fileOf(place, stat, true, wanted, rest, hasFailed);
 }
 
 /** The stamp of the known file, if it was found here and kept as wanted. */
@@ -89,6 +94,7 @@ function fileOf(
   isSteady: boolean,
   { now }: FileWanted,
   rest: { readonly content: Buffer | undefined; readonly digest: string | undefined; readonly size: number },
+  hasFailed = false,
 ): FileSnapshot {
   const { mode, mtimeNs, ctimeNs, nlink } = stat;
   const stamp: FileStamp = {
@@ -101,6 +107,7 @@ function fileOf(
     // A chmod stamps only the file, and an unlink says nothing about its bytes. A file that was created here and
     // written since was written after its directory changed.
     isRenamed: mtimeNs < ctimeNs && mtimeNs < entryNs && ctimeNs <= entryNs + RENAME_NS && nlink > 0n,
+    hasFailed,
   };
   return new FileSnapshot({ path, realPath, revision, mode: Number(mode) & PERMISSIONS, stamp, ...rest });
 }

@@ -193,9 +193,15 @@ function consultedFor(read: readonly Member[], ...others: Consulted[]): Consulte
 
 /** Whether each path still leads where it led when it was read: then all files existed at one instant. */
 function* isAsRead(read: readonly Member[], disk: Disk): Steps<boolean> {
+  const isPartial = read.some(({ resolution }) => resolution.kind === 'missing');
   for (const { resolution } of read) {
     yield* nextSlice();
-    if (resolution.kind === 'missing' && (yield* disk.lstat(resolution.path))) return false;
+    // A member may have been removed before another one was looked for.
+    const { kind } = resolution;
+    if (isPartial && kind !== 'unreadable') {
+      const isThere = (yield* disk.lstat(resolution.path)) !== undefined;
+      if (isThere !== (kind === 'found')) return false;
+    }
     if (yield* wereRetargeted(resolution.route.links, disk)) return false;
   }
   return true;

@@ -225,7 +225,7 @@ export class TreeLook {
       if (errnoOf(error) === undefined || isExhausted(error) || !isRecursive) throw error;
       if (!hasMoved(error) || this.#isLastAttempt) {
         const isSame = known && isUnchanged(stat, FileSnapshot.stampOf(known).inode);
-        file = isSame ? known : unreadFile(place, stat, wanted);
+        file = isSame ? known : unreadFile(place, stat, wanted, true);
       }
     }
     // It was replaced after it was found.

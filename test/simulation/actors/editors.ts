@@ -3,6 +3,7 @@ import { constants } from 'node:fs';
 
 import type { Steps, World } from '../world.js';
 import { exists, write, type Fs } from './calls.js';
+import { renderTemplate } from './vault-agent.js';
 
 /** Replaces or changes a file. @param pauseMs how long it takes in the middle. */
 type Program = (fs: Fs, world: World, path: string, text: string, pauseMs: number) => Steps;
@@ -31,6 +32,8 @@ export const EDITS: Readonly<Record<string, Program>> = {
     fs.renameSync(temporary, path);
     yield;
   },
+
+  vault: renderTemplate,
 
   /** vim with `backupcopy=no`: the old file becomes the backup, and a new file is written. */
   *vim(fs, world, path, text, pauseMs) {

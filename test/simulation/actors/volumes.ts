@@ -14,6 +14,8 @@ export interface Manner {
   readonly gapMs: number | undefined;
   /** Whether the old revision is removed. */
   readonly isTidy: boolean;
+  /** To whom the files are given before the swap. */
+  readonly group?: number;
 }
 
 export const KUBELET: Manner = { name: 'kubelet', links: 'after', gapMs: undefined, isTidy: true };
@@ -21,12 +23,19 @@ export const OLD_KUBELET: Manner = { name: 'kubelet 1.28', links: 'before', gapM
 export const CSI_DRIVER: Manner = { name: 'CSI driver', links: 'before', gapMs: 0, isTidy: true };
 export const SLOW_DRIVER: Manner = { name: 'CSI driver', links: 'before', gapMs: 60, isTidy: false };
 
+/** What is published, and how. */
+export interface Publication {
+  readonly fs: Fs;
+  readonly world: World;
+  readonly directory: string;
+  /** What the volume is for those who watch it, if that is not its directory. */
+  readonly unit?: string;
+  readonly manner: Manner;
+}
+
 /** One publication: what kubelet's AtomicWriter does for one payload. */
-export function* publish(
-  { fs, world, directory, manner }: { fs: Fs; world: World; directory: string; manner: Manner },
-  revision: string,
-  payload: Payload,
-): Steps {
+export function* publish(publication: Publication, revision: string, payload: Payload): Steps {
+  const { fs, world, directory, unit = directory, manner } = publication;
   const path = `${directory}/${revision}`;
   const link = `${directory}/..data`;
   const old = exists(fs, link) ? fs.readlinkSync(link) : undefined;
@@ -39,15 +48,20 @@ export function* publish(
     const above = key.lastIndexOf('/');
     if (above > 0) yield* makeDirectories(fs, `${path}/${key.slice(0, above)}`);
     yield* write(fs, `${path}/${key}`, text);
+    if (manner.group === undefined) continue;
+    fs.chmodSync(`${path}/${key}`, 0o440);
+    yield;
+    fs.chownSync(`${path}/${key}`, -1, manner.group);
+    yield;
   }
   const tops = [...new Set([...payload.keys()].map((key) => key.split('/', 1).join()))];
   const missing = tops.filter((top) => !exists(fs, `${directory}/${top}`));
   if (manner.links === 'before') yield* makeLinks(fs, directory, missing);
-  if (missing.length > 0) world.begins(directory);
-  yield* swap(fs, directory, revision, manner.gapMs, world);
+  if (missing.length > 0) world.begins(unit);
+  yield* swap(publication, revision);
   if (manner.links === 'after') yield* makeLinks(fs, directory, missing);
   if (missing.length > 0) {
-    world.ends(directory);
+    world.ends(unit);
     yield;
   }
   for (const { name } of fs.readdirSync(directory, { withFileTypes: true })) {
@@ -65,7 +79,8 @@ function* makeLinks(fs: Fs, directory: string, names: readonly string[]): Steps 
   }
 }
 
-function* swap(fs: Fs, directory: string, revision: string, gapMs: number | undefined, world: World): Steps {
+function* swap({ fs, world, directory, unit = directory, manner }: Publication, revision: string): Steps {
+  const { gapMs } = manner;
   const link = `${directory}/..data`;
   if (gapMs === undefined) {
     fs.symlinkSync(revision, `${link}_tmp`);
@@ -74,19 +89,19 @@ function* swap(fs: Fs, directory: string, revision: string, gapMs: number | unde
     yield;
     return;
   }
-  world.begins(directory);
+  world.begins(unit);
   if (exists(fs, link)) {
     fs.unlinkSync(link);
     yield gapMs;
   }
   fs.symlinkSync(revision, link);
-  world.ends(directory);
+  world.ends(unit);
   yield;
 }
 
 /** Publishes one payload after another. @param pauses before each of them, ms. */
 export function* publisher(
-  at: { fs: Fs; world: World; directory: string; manner: Manner },
+  at: Publication,
   payloads: readonly Payload[],
   pauses: readonly number[],
   first = 0,

@@ -93,13 +93,11 @@ export class Watching {
   }
 }
 
+/** A file that could not be read is compared by its inode and times. */
 function textOf({ files }: Change['current']): Map<string, string> {
-  return new Map([...files].map(([key, { content }]) => [key, content ? String(content) : UNREAD]));
+  return new Map([...files].map(([key, { content, digest }]) => [key, content ? String(content) : digest]));
 }
 
 function isSame(one: ReadonlyMap<string, string>, other: ReadonlyMap<string, string>): boolean {
-  return (
-    one.size === other.size &&
-    [...one].every(([key, text]) => [text, UNREAD].includes(other.get(key) ?? '') || text === UNREAD)
-  );
+  return one.size === other.size && [...one].every(([key, text]) => other.get(key) === text);
 }

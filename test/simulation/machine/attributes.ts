@@ -51,13 +51,14 @@ function setIds({ uid, gid }: User, inode: Inode): number {
   return inode.mode & (inode.mode & GROUP_EXECUTE || !isInGroup ? SET_USER | SET_GROUP : SET_USER);
 }
 
-/** Before a write. */
-export function dropSetIds(process: Process, place: Place): void {
+/** Before a write. Returns whether there was anything to drop. @param isTold false: the caller tells. */
+export function dropSetIds(process: Process, place: Place, isTold = true): boolean {
   const { inode } = place.entry;
   const lost = process.uid === 0 ? 0 : setIds(process, inode);
-  if (lost === 0) return;
+  if (lost === 0) return false;
   inode.mode &= ~lost;
-  attributesChanged(process, place);
+  attributesChanged(process, place, isTold);
+  return true;
 }
 
 function attributesChanged(process: Process, { entry }: Place, isTold = true): void {

@@ -4,7 +4,7 @@ import { constants } from 'node:fs';
 import { assertMayChange, changeMode, changeOwner, dropSetIds } from './attributes.js';
 import { Errno, Stuck } from './errors.js';
 import type { Entry, Inode, Stat } from './inode.js';
-import { DELETE_SELF, MODIFY } from './inotify.js';
+import { ATTRIB, DELETE_SELF, MODIFY } from './inotify.js';
 import { existing, isAllowed, lookup, READ, WRITE, type Found } from './lookup.js';
 import type { Place } from './mounts.js';
 import { createEntry } from './names.js';
@@ -196,10 +196,10 @@ function setSize(process: Process, place: Place, size: number): void {
   const { entry } = place;
   const { inode } = entry;
   if (inode.storage.resize(inode, size) < size) throw new Errno('ENOSPC');
-  dropSetIds(process, place);
+  const attribute = dropSetIds(process, place, false) ? ATTRIB : 0;
   const bytes = Buffer.alloc(size);
   inode.bytes.copy(bytes);
   inode.bytes = bytes;
   inode.modified();
-  process.notify.entry(entry, MODIFY);
+  process.notify.entry(entry, MODIFY | attribute);
 }

@@ -1,0 +1,218 @@
+/** More kinds of schedules: publishers with ways of their own, and what happens to whole directories. */
+import { removeAll, type Fs } from './actors/calls.js';
+import { IN_MEMORY, issue, mountInPod, unmountAndRemove } from './actors/cert-manager.js';
+import { makeTree, mountOver, renameAndBack, replace } from './actors/directories.js';
+import { gitSync } from './actors/git-sync.js';
+import { KUBELET, publish, publisher, type Payload } from './actors/volumes.js';
+import {
+  directories,
+  KEYS,
+  options,
+  pausesOf,
+  PAUSES_MS,
+  payloads,
+  rename,
+  type Kind,
+  type Scene,
+} from './kinds.js';
+import * as views from './views.js';
+import type { Steps, World } from './world.js';
+
+const ABOVE = '/m/p';
+const TARGET = `${ABOVE}/d`;
+const PLAIN = ['a', 'b', 'e/c'];
+
+/**
+ * One way to watch what is in a directory: one file, the directory, a tree, or a group.
+ * @param unit what belongs together; undefined: each file is for itself.
+ * @param groupUnit the same for a group.
+ */
+function anyTarget(
+  world: World,
+  directory: string,
+  keys: readonly string[],
+  unit?: string,
+  groupUnit = unit,
+): Scene {
+  const { choices } = world;
+  const shape = choices.oneOf(['file', 'directory', 'tree', 'group'] as const);
+  const paths = [keys[0], keys.at(-1)].map((key) => `${directory}/${key ?? ''}`);
+  const [path = ''] = paths;
+  const isTree = shape === 'tree' || (shape === 'directory' && unit === undefined);
+  const common = { options: options(world), isTree };
+  switch (shape) {
+    case 'file':
+      return {
+        ...common,
+        path,
+        unitOf: () => unit ?? path,
+        see: (fs) => rename(views.group(fs, [path]), () => path.slice(path.lastIndexOf('/') + 1)),
+      };
+    case 'group':
+      return {
+        ...common,
+        path: paths,
+        unitOf: (key) => groupUnit ?? key,
+        see: (fs) => views.group(fs, paths),
+      };
+    case 'directory':
+    case 'tree':
+      return {
+        path: directory,
+        isTree,
+        options: shape === 'tree' ? { ...common.options, recursive: true } : common.options,
+        unitOf: (key) => unit ?? `${directory}/${key}`,
+        see: (fs) => views.directory(fs, directory, shape === 'tree'),
+      };
+  }
+}
+
+/** Fills a directory that does not exist or is empty: with a volume, or with plain files. */
+type Fill = (fs: Fs, directory: string, revision: number) => Steps;
+
+const textsOf = (keys: readonly string[], revision: number): Payload =>
+  new Map(keys.map((key) => [key, `${key}@${revision}`]));
+
+function filler(world: World, isVolume: boolean): Fill {
+  if (!isVolume) return (fs, directory, revision) => makeTree(fs, world, directory, textsOf(PLAIN, revision));
+  return function* (fs, directory, revision) {
+    yield* makeTree(fs, world, directory, new Map());
+    const at = { fs, world, directory, unit: TARGET, manner: KUBELET };
+    yield* publish(at, `..2030_01_01_00_00_00.${revision}`, textsOf(KEYS, revision));
+  };
+}
+
+/** The target of a schedule in which directories change, and what fills it. */
+function changing(world: World): { readonly scene: Scene; readonly fill: Fill; readonly isVolume: boolean } {
+  directories(world, '/m', ABOVE, TARGET);
+  const isVolume = world.choices.choose(2) === 1;
+  const keys = isVolume ? KEYS : PLAIN;
+  const scene = anyTarget(world, TARGET, keys, isVolume ? TARGET : undefined);
+  return { scene, fill: filler(world, isVolume), isVolume };
+}
+
+/** Does something to directories once or twice. */
+function times(world: World): readonly { readonly before: number; readonly pause: number }[] {
+  const { choices } = world;
+  const count = 1 + choices.choose(2);
+  return Array.from({ length: count }, () => ({
+    before: choices.oneOf(PAUSES_MS),
+    pause: choices.oneOf(PAUSES_MS),
+  }));
+}
+
+export const SCENES: Readonly<Record<string, Kind>> = {
+  /** A repository of git-sync. */
+  'git-sync'(world) {
+    directories(world, '/git');
+    const commits = payloads(world, KEYS);
+    const pauses = pausesOf(world, commits);
+    world.actor('git-sync', (fs) => gitSync(fs, world, '/git', commits, pauses));
+    return anyTarget(world, '/git/link', KEYS, undefined, '/git/link');
+  },
+
+  /** A volume of cert-manager's csi-driver, mounted before the program starts or at any time, and once more. */
+  'cert-manager'(world) {
+    const { choices, machine } = world;
+    directories(world, IN_MEMORY, '/pod');
+    machine.mount(IN_MEMORY, { type: 'tmpfs' });
+    const keys = ['tls.crt', 'tls.key', 'ca.crt'];
+    const [issued, again] = [payloads(world, keys), payloads(world, keys, 100)];
+    const pauses = pausesOf(world, issued);
+    const isRemounted = choices.choose(3) === 2;
+    world.actor('csi-driver', function* (fs) {
+      const at = { fs, world, unit: '/pod' };
+      yield* issue(at, issued.slice(0, 1), [], 1_000);
+      let mount = mountInPod(world, '/pod');
+      yield;
+      yield* issue(at, issued.slice(1), pauses, 2_000);
+      if (!isRemounted) return;
+      yield* unmountAndRemove(fs, world, mount, '/pod');
+      yield* issue(at, again.slice(0, 1), pauses, 3_000);
+      mount = mountInPod(world, '/pod');
+      yield;
+      yield* issue(at, again.slice(1), pauses, 4_000);
+    });
+    return { ...anyTarget(world, '/pod', keys, '/pod'), isSilent: true };
+  },
+
+  /** A directory, or one above it, is removed and made again. */
+  recreated(world) {
+    const { scene, fill } = changing(world);
+    const removed = world.choices.oneOf([TARGET, ABOVE]);
+    const rounds = times(world);
+    world.actor('administrator', function* (fs) {
+      yield* fill(fs, TARGET, 0);
+      for (const [index, { before, pause }] of rounds.entries()) {
+        yield before;
+        yield* removeAll(fs, removed);
+        yield pause;
+        yield* fill(fs, TARGET, index + 1);
+      }
+    });
+    return scene;
+  },
+
+  /** A directory, or one above it, is renamed and renamed back, or replaced, while its volume is published. */
+  renamed(world) {
+    const { choices, machine } = world;
+    const { scene, fill, isVolume } = changing(world);
+    const moved = choices.oneOf([ABOVE, TARGET]);
+    const isReplaced = choices.choose(2) === 1;
+    const rounds = times(world);
+    if (isVolume && !isReplaced) {
+      // kubelet and the container know it by different paths.
+      directories(world, '/host');
+      machine.mount('/host', { type: 'ext4', bind: TARGET });
+      const published = payloads(world, KEYS);
+      const pauses = pausesOf(world, published);
+      world.actor('kubelet', (fs) => {
+        const at = { fs, world, directory: '/host', manner: KUBELET };
+        return publisher(at, published, pauses);
+      });
+    }
+    world.actor('administrator', function* (fs) {
+      if (!isVolume || isReplaced) yield* fill(fs, TARGET, 0);
+      for (const [index, { before, pause }] of rounds.entries()) {
+        yield before;
+        if (!isReplaced) {
+          yield* renameAndBack(fs, moved, pause);
+          continue;
+        }
+        yield* fill(fs, `${moved}.new${TARGET.slice(moved.length)}`, index + 1);
+        yield* replace(fs, moved, `${moved}.new`, pause);
+      }
+    });
+    return scene;
+  },
+
+  /** Something is mounted over a directory, or one above it, and perhaps unmounted. */
+  mounted(world) {
+    const { choices } = world;
+    const { scene, fill } = changing(world);
+    directories(world, '/other');
+    const on = choices.oneOf([TARGET, ABOVE]);
+    const type = choices.oneOf(['tmpfs', 'ext4', 'nfs4']);
+    const isBound = choices.choose(2) === 1;
+    const rounds = times(world).map((each) => ({ ...each, isUnmounted: choices.choose(2) === 1 }));
+    const below = TARGET.slice(on.length);
+    world.actor('administrator', function* (fs) {
+      yield* fill(fs, TARGET, 0);
+      for (const [index, { before, pause, isUnmounted }] of rounds.entries()) {
+        const bind = `/other/${index}`;
+        if (isBound) yield* fill(fs, `${bind}${below}`, index + 1);
+        yield before;
+        yield* mountOver(
+          world,
+          on,
+          isBound ? { type, bind } : { type },
+          isBound ? nothing() : fill(fs, TARGET, index + 1),
+          isUnmounted ? pause : undefined,
+        );
+      }
+    });
+    return { ...scene, isSilent: true };
+  },
+};
+
+function* nothing(): Steps {}
