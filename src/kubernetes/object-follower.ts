@@ -13,15 +13,16 @@
  * | a watch after a list is 410 Gone                  | a list, after a delay                        |
  * | `resyncIntervalMs` have passed since the list     | a list                                       |
  *
- * Delays double, and start again from the first one once a watch has lasted for 5 s. `Retry-After` is obeyed.
+ * Delays double, to 5 s without an answer and to 30 s after a refusal, and start again from the first one once a watch has
+ * lasted for 5 s. `Retry-After` is obeyed.
  */
 import { onAbort } from '../core/abort.js';
-import { Backoff } from '../core/backoff.js';
 import type { Clock, Scheduled } from '../core/clock.js';
 import { withDeadline } from '../core/deadline.js';
 import type { Random } from '../core/random.js';
 import { sleep } from '../core/sleep.js';
-import { apiFailureOf, pauseAfter } from './api-failure.js';
+import { ApiBackoff } from './api-backoff.js';
+import { apiFailureOf } from './api-failure.js';
 import { ApiFailure, TooLong } from './api-request.js';
 import type { ClusterClient } from './cluster-client.js';
 
@@ -43,6 +44,8 @@ interface FollowerOptions<T> {
   readonly onList: (objects: ReadonlyMap<string, T>) => void;
   /** An object has changed; undefined: it no longer exists, or there is nothing to keep of it. */
   readonly onChange: (name: string, object: T | undefined) => void;
+  /** The API server did not answer, or ended a watch before its time. */
+  readonly onInterruption: () => void;
   /** A list is complete, or a watch has begun to speak. */
   readonly onSuccess: () => void;
   /** An attempt failed; the next one begins after `delayMs`. */
@@ -59,13 +62,14 @@ const PAGE_TIMEOUT_MS = 30_000;
 /** The API server sends a bookmark every minute, so a watch that is silent for longer is broken. */
 const SILENCE_MS = 90_000;
 const WATCH_SECONDS = 300;
+/** The clock of the API server measures the time of a watch. */
+const EARLY_MS = 1_000;
 /** A watch that has lasted for this long was not refused. */
 const LASTING_MS = 5_000;
-const LONGEST_DELAY_MS = 30_000;
 
 export class ObjectFollower<T> {
   readonly #options: FollowerOptions<T>;
-  readonly #backoff: Backoff;
+  readonly #backoff: ApiBackoff;
   /** Where the next watch begins; undefined: the next attempt is a list. */
   #version: string | undefined;
   /** Monotonic ms. */
@@ -74,7 +78,7 @@ export class ObjectFollower<T> {
 
   constructor(options: FollowerOptions<T>) {
     this.#options = options;
-    this.#backoff = new Backoff({ firstDelayMs: 500, maxDelayMs: LONGEST_DELAY_MS, random: options.random });
+    this.#backoff = new ApiBackoff(options.random);
   }
 
   /** Rejects with the reason of the signal when that aborts; never otherwise. */
@@ -91,13 +95,14 @@ export class ObjectFollower<T> {
         failure = { error };
         const refused = apiFailureOf(error);
         if (refused) this.#version = undefined;
+        else this.#options.onInterruption();
         // What is to be expected after a pause. An attempt that began with a list is delayed.
         if (refused?.status === 410 && isContinued) continue;
       }
       const isLasting = clock.monotonic() - beganAt >= LASTING_MS;
       if (isLasting) this.#backoff.reset();
       if (isLasting && !failure) continue;
-      const delayMs = Math.max(this.#backoff.next(), failure ? pauseAfter(failure.error) : 0);
+      const delayMs = this.#backoff.after(failure?.error);
       if (failure) this.#options.onFailure(failure.error, delayMs);
       await sleep(clock, delayMs, { signal });
     }
@@ -161,7 +166,8 @@ export class ObjectFollower<T> {
   }
 
   async #watch(seconds: number, signal: AbortSignal): Promise<void> {
-    const { client, clock, read, onChange, onSuccess } = this.#options;
+    const { client, clock, read, onChange, onSuccess, onInterruption } = this.#options;
+    const endsAt = clock.monotonic() + seconds * 1_000;
     const path = this.#url({
       watch: '1',
       allowWatchBookmarks: 'true',
@@ -186,6 +192,7 @@ export class ObjectFollower<T> {
     } finally {
       silence.end();
     }
+    if (clock.monotonic() < endsAt - EARLY_MS) onInterruption();
   }
 
   #url(parameters: Readonly<Record<string, string>>): string {

@@ -7,33 +7,34 @@
  * | waiting     | another change                                  | waiting, with the time of the newer change       |
  * | waiting     | `maxDelayMs` have passed                        | none: kubelet has delivered (`onBehind`)         |
  * | waiting     | it is due, and the rate allows a patch          | sent                                             |
- * | waiting     | another replica has set the annotation          | repeating, as if it had been patched here        |
- * | sent        | the patch succeeds                              | repeating; none after the last repetition        |
+ * | waiting     | another replica has set the annotation          | as if it had been patched here                   |
+ * | sent        | the patch succeeds                              | none; repeating after an interruption            |
  * | sent        | another change                                  | waiting, once the patch has ended                |
  * | sent        | the pod is gone (404, 409)                      | none                                             |
  * | sent        | the patch fails                                 | waiting; after 429, 5xx and no answer all wait   |
- * | repeating   | 2 s, and then 10 s, after the change            | sent, after all entries that are waiting         |
+ * | repeating   | 2, 10, 30 and 60 s after the change             | sent, after all entries that are waiting         |
  *
- * kubelet may sync a pod before its own watch has the new version of the object. So a pod that was patched less than 2 s
- * after the change is patched again 2 s after it, and one that was patched less than 10 s after it, 10 s after it. The
- * value tells the repetitions apart (`<digest>`, `<digest>.1`, `<digest>.2`), because only a changed value is a change.
- * Patches that were in flight when one met an outage count as the same failure.
+ * kubelet's watch of an object has a new version long before a patch of ours makes it sync the pod, except after the API
+ * server was away: each watch of kubelet returns on its own, up to 60 s after ours. So a patch is repeated if the object
+ * changed within a minute after such an interruption. The value tells the repetitions apart (`<digest>`, `<digest>.1`, …),
+ * because only a changed value is a change. Patches that were in flight when one met an outage count as the same failure.
  */
-import { Backoff } from '../core/backoff.js';
 import type { Clock, Scheduled } from '../core/clock.js';
 import type { Random } from '../core/random.js';
+import { ApiBackoff } from './api-backoff.js';
 import { pauseAfter, statusOf } from './api-failure.js';
 
 /** How long after a change each patch of it is due, ms. */
-const DUE_MS = [0, 2_000, 10_000] as const;
+const DUE_MS = [0, 2_000, 10_000, 30_000, 60_000] as const;
+
+/** How long after an interruption kubelet's watches may return, ms: client-go waits for up to 30 s, doubled by jitter. */
+const LAG_MS = 60_000;
 
 /** The time between two patches of one pod, ms: an object that is written all the time must not keep kubelet busy. */
 const BETWEEN_PATCHES_MS = 1_000;
 
 /** The API server answers a patch within some ms, so this allows hundreds of patches per second. */
 const MOST_IN_FLIGHT = 16;
-
-const LONGEST_DELAY_MS = 30_000;
 
 /** A patch that is due. */
 export interface DuePatch {
@@ -66,6 +67,8 @@ interface Entry {
   /** Not before this, monotonic ms. */
   dueAt: number;
   isSent: boolean;
+  /** Once the API server has refused a patch of this pod. */
+  refusals?: ApiBackoff;
 }
 
 export class PatchQueue {
@@ -73,11 +76,13 @@ export class PatchQueue {
   readonly #entries = new Map<string, Entry>();
   /** When pods with no entry were last patched, if that was less than `BETWEEN_PATCHES_MS` ago; oldest first. */
   readonly #patchedAt = new Map<string, number>();
-  readonly #backoff: Backoff;
+  /** Of patches that anybody's patch would have failed like. */
+  readonly #outage: ApiBackoff;
   #tokens: number;
   #filledAt: number;
   #pausedAt = -Infinity;
   #pausedUntil = -Infinity;
+  #interruptedAt = -Infinity;
   #inFlight = 0;
   #timer: Scheduled | undefined;
   #isClosed = false;
@@ -85,7 +90,7 @@ export class PatchQueue {
   constructor(options: QueueOptions) {
     const { burst, clock, random } = options;
     this.#options = options;
-    this.#backoff = new Backoff({ firstDelayMs: 1_000, maxDelayMs: LONGEST_DELAY_MS, random });
+    this.#outage = new ApiBackoff(random);
     this.#tokens = burst;
     this.#filledAt = clock.monotonic();
   }
@@ -123,6 +128,11 @@ export class PatchQueue {
   has(pod: string, repetition: number): void {
     const entry = this.#entries.get(pod);
     if (entry && !entry.isSent && repetition >= entry.next) this.#advance(pod, entry, repetition);
+  }
+
+  /** The API server was away, for kubelet as well. */
+  interrupted(): void {
+    this.#interruptedAt = this.#options.clock.monotonic();
   }
 
   delete(pod: string): void {
@@ -183,7 +193,7 @@ export class PatchQueue {
   }
 
   async #send(pod: string, entry: Entry, now: number): Promise<void> {
-    const { patch, onFailure, clock } = this.#options;
+    const { patch, onFailure, clock, random } = this.#options;
     const { changedAt } = entry;
     const sinceChangeMs = now - changedAt;
     const repetition = DUE_MS.findLastIndex((dueMs) => sinceChangeMs >= dueMs);
@@ -191,7 +201,7 @@ export class PatchQueue {
     this.#inFlight += 1;
     try {
       const isChanged = await patch(pod, { isFirst: entry.next === 0, repetition, sinceChangeMs });
-      this.#backoff.reset();
+      this.#outage.reset();
       if (isChanged) this.#notePatch(pod);
       if (entry.changedAt === changedAt) this.#advance(pod, entry, repetition);
       else entry.dueAt = Math.max(entry.dueAt, clock.monotonic() + BETWEEN_PATCHES_MS);
@@ -203,7 +213,8 @@ export class PatchQueue {
         this.#pausedUntil = Math.max(this.#pausedUntil, clock.monotonic() + pauseAfter(error));
         entry.dueAt = this.#pausedUntil;
       } else {
-        const delayMs = Math.max(this.#backoff.next(), pauseAfter(error));
+        const backoff = isOutage(status) ? this.#outage : (entry.refusals ??= new ApiBackoff(random));
+        const delayMs = backoff.after(error);
         entry.dueAt = clock.monotonic() + delayMs;
         if (isOutage(status)) {
           this.#pausedAt = clock.monotonic();
@@ -222,7 +233,8 @@ export class PatchQueue {
   #advance(pod: string, entry: Entry, repetition: number): void {
     entry.next = repetition + 1;
     const dueMs = DUE_MS[entry.next];
-    if (dueMs === undefined) this.#remove(pod, entry);
+    const mayBeMissed = entry.changedAt - this.#interruptedAt < LAG_MS;
+    if (dueMs === undefined || !mayBeMissed) this.#remove(pod, entry);
     else entry.dueAt = entry.changedAt + dueMs;
   }
 

@@ -330,6 +330,7 @@ export class PodSync extends Component<PodSyncEvents, PodSyncStatus> {
         onList(objects);
         listed.resolve();
       },
+      onInterruption: () => this.#queue.interrupted(),
       onSuccess: () => this.#succeeded(what),
       onFailure: (error, delayMs) => this.#failed(what, error, delayMs),
     });

@@ -91,20 +91,33 @@ describe('an update', () => {
     expect(annotation('mounts')).not.toBe(first);
   });
 
-  test('is patched again 2 s and 10 s after it, with another value each time, and no more', async () => {
-    const { server, clock, sync, until, update, annotation, patches } = await podSyncScene();
+  test('is patched once; after the API server was away, again 2, 10, 30 and 60 s after the change, with another value each time', async () => {
+    const { server, clock, sync, pass, until, update, annotation, patches } = await podSyncScene();
     server.putObject('pods', podOf('mounts', [app]));
     const running = await sync();
     update('app');
     await until(() => expect(running.status().synced).toBe(1));
-    const first = annotation('mounts') ?? '';
-    await clock.advance(2_000);
-    await until(() => expect(annotation('mounts')).toBe(`${first}.1`));
-    await clock.advance(8_000);
-    await until(() => expect(annotation('mounts')).toBe(`${first}.2`));
-    await until(() => expect(running.status()).toMatchObject({ synced: 1, repeated: 2 }));
-    await clock.advance(60_000);
-    expect(patches()).toHaveLength(3);
+    await pass(70_000);
+    expect(patches()).toHaveLength(1);
+
+    await server.refuse();
+    update('app', 'newer');
+    await server.listen();
+    await until(async () => {
+      await clock.advance(100);
+      expect(running.status().synced).toBe(2);
+    });
+    const [digest] = annotation('mounts')?.split('.') ?? [];
+    for (const [ms, repetition] of [2_000, 8_000, 20_000, 30_000].entries()) {
+      await pass(repetition);
+      await until(() => expect(annotation('mounts')).toBe(`${digest}.${ms + 1}`));
+    }
+    expect(running.status()).toMatchObject({ synced: 2, repeated: 4 });
+    await pass(70_000);
+    update('app', 'newest');
+    await until(() => expect(running.status().synced).toBe(3));
+    await pass(70_000);
+    expect(running.status().repeated).toBe(4);
   });
 
   test('that disappears changes only the pods that can do without the object', async () => {
@@ -231,6 +244,30 @@ describe('kindness', () => {
     await until(() => expect(pods.filter((name) => annotation(name) === undefined)).toEqual([]));
   });
 
+  test('pods whose patches are refused at the same time do not make each other wait longer', async () => {
+    const { clock, server, client, sync, update, annotation, until } = await podSyncScene();
+    server.putObject('configmaps', configMap('app'));
+    const pods = Array.from({ length: 10 }, (_, number) => `web-${number}`);
+    for (const name of pods) server.putObject('pods', podOf(name, [app]));
+    let isRefused = true;
+    const refusal = Object.assign(new Error('forbidden'), { code: 403, body: '{}' });
+    const podSync = await sync({
+      client: {
+        request: (request) =>
+          request.method === 'PATCH' && isRefused ? Promise.reject(refusal) : client.request(request),
+        lines: (request) => client.lines(request),
+      },
+    });
+    const delays: number[] = [];
+    podSync.on('retry', ({ delayMs }) => delays.push(delayMs));
+    update('app');
+    await until(() => expect(delays).toHaveLength(pods.length));
+    expect(new Set(delays).size).toBe(1);
+    isRefused = false;
+    await clock.advance(Math.max(...delays));
+    await until(() => expect(pods.filter((name) => annotation(name) === undefined)).toEqual([]));
+  });
+
   test('the uid keeps a patch from another pod of the same name', async () => {
     const { server, clock, sync, until, update, annotation } = await podSyncScene();
     server.putObject('pods', podOf('web-0', [app]));
@@ -304,6 +341,25 @@ describe('the API server', () => {
       expect(annotation('mounts')).toBeDefined();
     });
     expect(failures.filter((message) => message.includes('410'))).toEqual([]);
+  });
+
+  test('is away for minutes: it is asked every few seconds, and what changed meanwhile arrives when it is back', async () => {
+    const { server, clock, sync, until, update, annotation } = await podSyncScene();
+    server.putObject('configmaps', configMap('app'));
+    server.putObject('pods', podOf('mounts', [app]));
+    const running = await sync();
+    const delays: number[] = [];
+    running.on('retry', ({ delayMs }) => delays.push(delayMs));
+    await server.refuse();
+    await until(async () => {
+      await clock.advance(5_000);
+      expect(delays.length).toBeGreaterThan(40);
+    });
+    expect(Math.max(...delays)).toBe(5_000);
+    update('app');
+    await server.listen();
+    await clock.advance(5_000);
+    await until(() => expect(annotation('mounts')).toBeDefined());
   });
 
   test('refuses the pods: start waits, health says so, and all is well when RBAC allows it', async () => {
