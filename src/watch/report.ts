@@ -239,13 +239,14 @@ export class Reporter {
           now,
         )
       : dueTogether(pending, othersAt, (key) => this.#regrouped.has(key) && !files.has(key), now);
-    const isDue = new Set(due);
+    // A directory that has appeared is reported with the first of its files.
+    const isDue = new Set(due.length === 1 && due[0] === KIND && pending.size > 1 ? [] : due);
     this.#pending = new Map([...this.#pending, ...[...pending].filter(([key]) => !isDue.has(key))]);
     this.#regrouped = new Set([...this.#regrouped].filter((key) => !isDue.has(key)));
-    const [first] = due;
+    const [first] = isDue;
     if (first === undefined) return next;
     const cause = pending.get(first)?.cause ?? 'check';
-    if (due.length === pending.size) this.#report(snapshot, difference, cause, now);
+    if (isDue.size === pending.size) this.#report(snapshot, difference, cause, now);
     else this.#reportPart(snapshot, files, difference, isDue, cause, now);
     return next;
   }

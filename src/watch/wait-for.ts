@@ -87,7 +87,10 @@ async function firstMatch(watcher: ResilientWatcher, predicate: Predicate): Prom
   // A target that is missing from the start is not reported as a change.
   const { current: first } = watcher;
   if (first && (await predicate(first))) return first;
-  for await (const { current } of changes) if (await predicate(current)) return current;
+  for await (const { current } of changes) {
+    // The iterator begins with the last change.
+    if (current !== first && (await predicate(current))) return current;
+  }
   // The promise has already been rejected by the end of the watcher.
   return new Promise(() => {});
 }

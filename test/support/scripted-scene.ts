@@ -65,6 +65,8 @@ export class ScriptedScene extends Scene {
     options: ResilientWatcherOptions = {},
   ): ResilientWatcher {
     const { clock, backend } = this;
+    // Making the files may have taken a while.
+    clock.jump(Math.max(0, Date.now() - clock.now()));
     const watcher = super.create(target, { clock, backend, random: () => 0, ...options });
     const start = watcher.start.bind(watcher);
     const passing = new Map<Promise<void>, Promise<void>>();

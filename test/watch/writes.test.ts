@@ -70,6 +70,9 @@ test('a file that is created during a check, in a directory that was already lis
   const scene = new ScriptedScene();
   for (let number = 0; number < 2_000; number += 1) writeFileSync(scene.at(`f${number}`), '');
   await watch(scene, '.', { recursive: true });
+  // Those that are not older than the grace are reported later.
+  await scene.pass(1_000);
+  reports(scene);
   const checked = scene.watcher.check();
   await new Promise((resolve) => setImmediate(resolve));
   await new Promise((resolve) => setImmediate(resolve));
@@ -291,3 +294,20 @@ test('a busy log does not delay the other files of a directory whose link is ret
   await scene.pass(50);
   expect(reports(scene)).toEqual(['log=r2..........']);
 });
+
+test.each([false, true])(
+  'a directory is not reported before the first of its files is complete, recursive: %s',
+  async (recursive) => {
+    const scene = new ScriptedScene();
+    mkdirSync(scene.at('d'));
+    // An empty one waits longer than others.
+    writeFileSync(scene.at('d/file'), '');
+    await scene.watch(scene.at('d'), { recursive });
+    expect(reports(scene)).toEqual(['file=']);
+    rmSync(scene.at('d'), { recursive: true });
+    await scene.settle();
+    mkdirSync(scene.at('d'));
+    await scene.settle();
+    expect(scene.watcher.current).toMatchObject({ kind: recursive ? 'tree' : 'directory', files: new Map() });
+  },
+);
