@@ -26,6 +26,7 @@ import {
 import { upgrade } from 'undici';
 import { expect, onTestFinished, test, vi } from 'vitest';
 
+import { systemClock } from '../../src/core/clock.js';
 import { temporaryDirectory } from '../support/temporary-directory.js';
 import { EchoClient, listen, startGrpc } from '../support/tls-clients.js';
 
@@ -285,10 +286,19 @@ test('an upgraded connection of undiciDispatcher() ends in 30 s', async () => {
     socket.on('error', () => {}),
     'close',
   );
-  vi.useFakeTimers({ toFake: ['setTimeout'] });
-  onTestFinished(() => void vi.useRealTimers());
+  // The clock is not an option here.
+  const { schedule } = systemClock;
+  const due: (() => void)[] = [];
+  const spy = vi.spyOn(systemClock, 'schedule').mockImplementation((callback, delayMs, how) => {
+    if (delayMs !== 30_000) return schedule(callback, delayMs, how);
+    due.push(callback);
+    return { cancel: () => {} };
+  });
+  onTestFinished(() => spy.mockRestore());
   await removeCa();
-  vi.advanceTimersByTime(30_000);
+  expect(due.length).toBeGreaterThan(0);
+  expect(socket.destroyed).toBe(false);
+  for (const callback of due) callback();
   await closed;
 });
 
