@@ -209,11 +209,11 @@ describe('failure', () => {
   });
 
   test('once the token has expired, get() rejects with the last failure as its cause, and `expired` is emitted once', async () => {
-    const { refresher, clock, client, events } = refresherScene();
+    const { refresher, clock, client, events } = refresherScene({ expirationSeconds: HOUR / SECOND });
     await refresher.start();
     const { expiresAt } = await refresher.get();
     client.otherwise = { error: boom };
-    await clock.advance(DAY - 1);
+    await clock.advance(HOUR - 1);
     expect(await refresher.get()).toBeDefined();
     expect(events('expired')).toEqual([]);
     await clock.advance(1);
