@@ -37,21 +37,6 @@ describe('a volume', () => {
     expect(scene.takeChanges()).toEqual([]);
   });
 
-  test('checked between any two system calls of a swap shows the old set or the new one', async () => {
-    for (const swap of ['rename', 'remove'] as const) {
-      const scene = new ScriptedScene();
-      const volume = new KubeletVolume(join(scene.root, 'tls'), { swap });
-      volume.publish({ a: '1', b: '1', gone: '1' });
-      await scene.watch(volume.directory);
-      for (const _ of volume.steps({ a: '2', b: '2', come: '2' })) await scene.hint();
-      await scene.settle();
-      expect(scene.takeChanges().map(({ files }) => files)).toEqual([
-        { a: '1', b: '1', gone: '1' },
-        { a: '2', b: '2', come: '2' },
-      ]);
-    }
-  });
-
   test.each(['.', '..', './', '/', '../volume'])(
     'whose ..data is retargeted to "%s" is unreadable: the published set stands until there is another one',
     async (target) => {
