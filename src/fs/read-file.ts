@@ -1,6 +1,6 @@
 import { absolutePath } from './absolute-path.js';
 import { stableRead, type ReadingPorts } from './stable-read.js';
-import type { Snapshot } from './snapshot.js';
+import { FileSnapshot, type Snapshot } from './snapshot.js';
 import { PathTarget } from './targets/path.js';
 
 /** Creates the error to throw; `reason` completes "Cannot read …: ". */
@@ -25,11 +25,11 @@ export async function readFile(
   return bytesIn(snapshot, maxBytes, failed);
 }
 
-/** The bytes in a snapshot of a file that was read with this limit. */
+/** The bytes in a snapshot of a file that was read with this limit; not a copy, so they must not be changed. */
 export function bytesIn(snapshot: Snapshot, maxBytes: number, failed: ReadFailure): Buffer {
   if (snapshot.kind === 'missing') throw failed('it does not exist');
   if (snapshot.kind !== 'file') throw failed('it is a directory');
-  const { content } = snapshot;
-  if (content) return content;
+  const bytes = FileSnapshot.bytesOf(snapshot);
+  if (bytes) return bytes;
   throw failed(`it has ${snapshot.size} bytes, more than the limit of ${maxBytes}`);
 }

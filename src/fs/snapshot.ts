@@ -153,6 +153,11 @@ export class FileSnapshot implements FileState {
   }
 }
 
+/** The bytes of a file without a copy, for callers that neither change them nor pass them on. */
+export function sharedBytesOf(file: Pick<FileState, 'content'>): Buffer | undefined {
+  return file instanceof FileSnapshot ? FileSnapshot.bytesOf(file) : file.content;
+}
+
 const NO_FILES: ReadonlyMap<string, FileState> = new Map();
 
 /** Nothing exists at the path. */

@@ -3,7 +3,7 @@ import { inspect } from 'node:util';
 
 import { SecretError } from './secret-error.js';
 import { checkPath, divideOptions, matching } from '../core/options.js';
-import type { FileState, Snapshot } from '../fs/snapshot.js';
+import { sharedBytesOf, type FileState, type Snapshot } from '../fs/snapshot.js';
 import {
   VALUE_OPTION_NAMES,
   WatchedValue,
@@ -160,7 +160,8 @@ export function secretText(
   { trim, encoding }: ResolvedSecretFormat,
 ): string {
   if (!file) throw new SecretError('ERR_SECRET_MISSING', `"${path}" does not exist`);
-  const { content, size } = file;
+  const { size } = file;
+  const content = sharedBytesOf(file);
   if (!content) {
     const message = `"${path}" has ${size} bytes; a secret has at most ${MAX_SECRET_BYTES}`;
     throw new SecretError('ERR_SECRET_INVALID', message);

@@ -1,4 +1,5 @@
 import { absolutePath, within } from '../fs/absolute-path.js';
+import { sharedBytesOf } from '../fs/snapshot.js';
 import { checkPath } from '../core/options.js';
 import { parseCertificates } from './certificates.js';
 import { spiffeIdIn } from './spiffe-id.js';
@@ -29,7 +30,7 @@ function spiffeLayout(path: string): TlsLayout {
     locate: ({ files }) => {
       const place = (name: string): TlsPlace => ({ path: within(path, name), file: files.get(name) });
       const bundle = place(CREDENTIALS);
-      const content = bundle.file?.content;
+      const content = bundle.file && sharedBytesOf(bundle.file);
       // Whatever is wrong with the file is said when the set is parsed.
       if (!content) return { cert: bundle, key: bundle };
       const [leaf] = parseCertificates(bundle.path, content, 'ERR_TLS_PEM');

@@ -3,6 +3,7 @@ import { parseCertificates, parseKey, validityOf, type Validity } from './certif
 import { isCertificate, isPrivateKey, pemBlocks } from './pem.js';
 import { TlsCredentials } from './tls-credentials.js';
 import { isoTime } from '../core/clock.js';
+import { sharedBytesOf } from '../fs/snapshot.js';
 import { TlsError } from './tls-error.js';
 import type { TlsPlace, TlsPlaces } from './tls-paths.js';
 
@@ -104,8 +105,8 @@ function only(bytes: Buffer, accept: typeof isCertificate): Buffer {
 /** @throws {TlsError} `ERR_TLS_MISSING`, `ERR_TLS_PEM`. */
 function bytesOf({ path, file }: TlsPlace): Buffer {
   if (!file) throw new TlsError('ERR_TLS_MISSING', `There is no file "${path}"`);
-  const { content } = file;
-  if (content) return content;
+  const bytes = sharedBytesOf(file);
+  if (bytes) return bytes;
   const message = `"${path}" has ${file.size} bytes; certificates and keys have at most ${MAX_BYTES}`;
   throw new TlsError('ERR_TLS_PEM', message);
 }
