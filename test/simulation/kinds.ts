@@ -77,8 +77,9 @@ function files(world: World, paths: readonly string[], edits = Object.keys(EDITS
     list.push({
       edit: choices.oneOf(edits),
       path: choices.oneOf(paths),
-      text: `text ${count} of the file`,
-      pauseMs: choices.oneOf([0, 2, 20, 80, 700]),
+      // Each piece that is written differs from what was there, and programs that replace a file change its length.
+      text: `${count} one ${count} two ${count} six ${count}`,
+      pauseMs: choices.oneOf([0, 2, 20, 45, 80, 700]),
       beforeMs: choices.oneOf(PAUSES_MS),
     });
   }

@@ -72,7 +72,7 @@ async function play(world: World, kind: string): Promise<void> {
   const habit = choices.oneOf(Object.values(HABITS));
   let failure: unknown;
   try {
-    const started = world.sleep(choices.oneOf([0, 0, 10, 400])).then(() => watching.start());
+    const started = world.sleep(choices.oneOf([0, 0, 10, 45, 400])).then(() => watching.start());
     const program = { world, watching, watched: scene, history, isFaulty: world.isLossy };
     const done = started.then(() => habit(program)).catch((error: unknown) => (failure = error));
     await world.run(needsResync ? LOSSY_REST_MS : REST_MS);

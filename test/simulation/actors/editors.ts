@@ -4,6 +4,7 @@ import { constants } from 'node:fs';
 import type { Steps, World } from '../world.js';
 import { exists, write, type Fs } from './calls.js';
 import { renderTemplate } from './vault-agent.js';
+import { copy, placeholder, relink } from './copies.js';
 
 /** Replaces or changes a file. @param pauseMs how long it takes in the middle. */
 type Program = (fs: Fs, world: World, path: string, text: string, pauseMs: number) => Steps;
@@ -27,7 +28,7 @@ export const EDITS: Readonly<Record<string, Program>> = {
   /** A new file, renamed into place: `sed -i`, `mv`, rsync. */
   *rename(fs, _world, path, text, pauseMs) {
     const temporary = `${path}.tmp`;
-    yield* write(fs, temporary, text, 2);
+    yield* write(fs, temporary, `${text}, renamed`, 2);
     yield pauseMs;
     fs.renameSync(temporary, path);
     yield;
@@ -66,6 +67,10 @@ export const EDITS: Readonly<Record<string, Program>> = {
     world.ends(path);
     yield;
   },
+
+  copy,
+  placeholder,
+  relink,
 
   /** For good. */
   *remove(fs, _world, path) {

@@ -43,6 +43,7 @@ export const HABITS: Readonly<Record<string, Habit>> = {
     const files = [...snapshot.files].map(([key, { content }]) => [key, String(content)] as const);
     const report = { at: world.now, units: byUnit(new Map(files), watched.unitOf) };
     world.note('program', `has a snapshot: ${[...report.units.values()].join('| ')}`);
+    assertExisted(report, history, since, 'snapshot()');
     for (const unit of volumesIn(history)) assertFresh(unit, report, history.of(unit), since, 'snapshot()');
   },
 
@@ -56,6 +57,7 @@ export const HABITS: Readonly<Record<string, Habit>> = {
     const files = [...snapshot.files].map(([key, { content }]) => [key, String(content)] as const);
     const report = { at: world.now, units: byUnit(new Map(files), watched.unitOf) };
     world.note('program', `has read: ${[...report.units.values()].join('| ')}`);
+    assertExisted(report, history, since, 'readVolume()');
     for (const unit of volumesIn(history)) assertFresh(unit, report, history.of(unit), since, 'readVolume()');
   },
 };
@@ -64,6 +66,14 @@ export const HABITS: Readonly<Record<string, Habit>> = {
 function volumesIn(history: History): string[] {
   const units = [...history.units];
   return units.length === 1 ? units.filter((unit) => unit === '/m/v') : [];
+}
+
+/** 1: what was found existed as a whole, and was there after the call. */
+function assertExisted({ units }: Report, history: History, since: number, call: string): void {
+  for (const [unit, text] of units) {
+    if (history.of(unit).some((state) => state.to >= since && state.text === text)) continue;
+    throw new Violation(1, `${unit}: ${call} finds "${text}", which never existed since ${since}`);
+  }
 }
 
 /** Whether a volume is as it was at some time since then. One that is not there, or being published, may be told later. */

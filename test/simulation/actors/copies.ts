@@ -1,0 +1,48 @@
+/** Programs whose files are not complete although their times or links say so. */
+import { constants } from 'node:fs';
+
+import type { Steps, World } from '../world.js';
+import { exists, write, type Fs } from './calls.js';
+
+/** A day in 2029, s. */
+const LONG_AGO = 1_870_000_000;
+
+/** `cp -p`, `tar`: written in place, and then given an old time. */
+export function* copy(fs: Fs, world: World, path: string, text: string, pauseMs: number): Steps {
+  world.begins(path);
+  yield* write(fs, path, text, 2, pauseMs);
+  fs.utimesSync(path, LONG_AGO, LONG_AGO);
+  world.ends(path);
+  yield;
+}
+
+/** An empty file is renamed into place, and filled there. */
+export function* placeholder(fs: Fs, world: World, path: string, text: string, pauseMs: number): Steps {
+  const temporary = `${path}.tmp`;
+  fs.closeSync(fs.openSync(temporary, constants.O_WRONLY | constants.O_CREAT, 0o644));
+  yield;
+  world.begins(path);
+  fs.renameSync(temporary, path);
+  yield pauseMs;
+  yield* write(fs, path, text, 2);
+  world.ends(path);
+  yield;
+}
+
+/** A link is turned to a file, which is then written again through it. */
+export function* relink(fs: Fs, world: World, path: string, text: string, pauseMs: number): Steps {
+  const isLink = fs.lstatSync(path, { bigint: true, throwIfNoEntry: false })?.isSymbolicLink() === true;
+  const file = `${path}.${isLink && fs.readlinkSync(path).endsWith('.1') ? 2 : 1}`;
+  const link = `${path}.tmp`;
+  if (exists(fs, file)) fs.unlinkSync(file);
+  yield* write(fs, file, `${text}, at first`);
+  if (exists(fs, link)) fs.unlinkSync(link);
+  fs.symlinkSync(file.slice(file.lastIndexOf('/') + 1), link);
+  yield;
+  fs.renameSync(link, path);
+  yield pauseMs;
+  world.begins(path);
+  yield* write(fs, path, text, 2, pauseMs);
+  world.ends(path);
+  yield;
+}
