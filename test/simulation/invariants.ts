@@ -36,7 +36,7 @@ export function checkReports(
       const text = report.units.get(unit) ?? NOTHING;
       wasTold ||= text !== NOTHING;
       // What was being written at the start is told when it is complete.
-      if (!wasTold && isBusy(states, report.at, patience)) continue;
+      if (!wasTold && isBusy(states, report.at)) continue;
       const found = states.findIndex(
         (state, at) => at >= index && state.text === text && isDue(state, report.at, patience),
       );
@@ -46,16 +46,20 @@ export function checkReports(
   }
 }
 
+/** Twice the longest grace, ms. */
+const LONG_MS = 1_000;
+
 /** Whether what is there at this time is not complete, or so new that it may be about to change again. */
-function isBusy(states: readonly State[], at: number, { missingGraceMs }: Patience): boolean {
+function isBusy(states: readonly State[], at: number): boolean {
   const now = states.findLast(({ from }) => from <= at);
-  return now !== undefined && (!now.isPublished || at - now.from <= 2 * missingGraceMs);
+  return now !== undefined && (!now.isPublished || at - now.from <= LONG_MS);
 }
 
 function isDue({ from, text, isPublished }: State, at: number, patience: Patience): boolean {
   if (from > at) return false;
   const { settleMs, missingGraceMs } = patience;
-  return isPublished || at - from >= (text === NOTHING ? missingGraceMs : settleMs);
+  const isEmpty = text === NOTHING || text.endsWith('= ');
+  return isPublished || at - from >= (isEmpty ? missingGraceMs : settleMs);
 }
 
 function wrongReport(

@@ -9,7 +9,7 @@ import { checkAllIsTold, checkReports } from './invariants.js';
 import { KINDS } from './kinds.js';
 import { nextRealTurn } from './globals.js';
 import { SCENES } from './scenes.js';
-import { leftovers } from './time.js';
+import { leftovers, pendingTimers } from './time.js';
 import { byUnit } from './views.js';
 import { Violation, World, type Entry } from './world.js';
 
@@ -31,8 +31,6 @@ const REST_MS = 1_500;
 
 /** The same with two resyncs, and with the delays of a backend that failed. */
 const LOSSY_REST_MS = 12_000;
-
-const PATIENCE = { settleMs: 50, missingGraceMs: 500 };
 
 export async function runSchedule({ kind, seed, given }: Schedule, isTraced = false): Promise<Outcome> {
   const choices = new Choices(seed, given);
@@ -67,10 +65,12 @@ async function play(world: World, kind: string): Promise<void> {
   look();
   world.afterStep.push(look);
   const needsResync = world.isLossy || scene.isSilent === true;
-  const options = needsResync ? { ...scene.options, resyncIntervalMs: 5_000 } : scene.options;
+  const missingGraceMs = choices.oneOf([500, 500, 0]);
+  const options = { ...scene.options, missingGraceMs, ...(needsResync && { resyncIntervalMs: 5_000 }) };
   const watching = new Watching(world, { ...scene, options });
   const habit = choices.oneOf(Object.values(HABITS));
   let failure: unknown;
+  let late: Violation | undefined;
   try {
     const started = world.sleep(choices.oneOf([0, 0, 10, 45, 400])).then(() => watching.start());
     const program = { world, watching, watched: scene, history, isFaulty: world.isLossy };
@@ -80,15 +80,19 @@ async function play(world: World, kind: string): Promise<void> {
     await world.through(done, 'a call of the program');
     if (failure !== undefined) throw failure as Error;
     watching.check();
+    if (!needsResync) watching.checkCalm();
     if (!world.isLossy || scene.isTree !== true)
-      checkReports(history, watching.reports, watching.since, PATIENCE);
+      checkReports(history, watching.reports, watching.since, { settleMs: 50, missingGraceMs });
     checkAllIsTold(history, watching.reports.at(-1));
   } finally {
     // Also after a failure, because the library has state that all watchers of a process share.
     await world.through(watching.close(), 'close()');
+    const timers = pendingTimers();
+    if (timers > 0) late = new Violation(7, `after close(), ${timers} timers are left`);
     await world.rest(10_000);
   }
   watching.check();
+  if (late) throw late;
   const left = { timers: leftovers(), ...world.library.leftovers() };
   for (const [what, count] of Object.entries(left)) {
     if (count > 0) throw new Violation(7, `after close(), ${count} ${what} are left`);

@@ -50,6 +50,8 @@ export function nextTimerAt(): number {
   return timers[0]?.at ?? Infinity;
 }
 
+export const pendingTimers = (): number => timers.length;
+
 /** The timers and immediates that are left. */
 export const leftovers = (): number => timers.length + immediates.length;
 

@@ -112,10 +112,14 @@ export class TreeLook {
       if (yield* wereRetargeted(this.#look.root.way.links, proof)) return MOVED;
       yield* this.#prove(proof);
       if (this.#moved.size === 0) return 'read';
-      for (const key of this.#moved) this.relist(key);
-      // Nothing of this attempt counts in the next one.
-      for (const known of [this.#moved, this.#listed, this.#swapped, this.#entryTimes, this.#absent])
-        known.clear();
+      for (const key of this.#moved) {
+        this.relist(key);
+        // It may be no link any more.
+        this.#ways.delete(key);
+        this.#absent.delete(key);
+      }
+      // Nothing else of this attempt counts in the next one.
+      for (const known of [this.#moved, this.#listed, this.#swapped, this.#entryTimes]) known.clear();
     }
     return 'unstable';
   }

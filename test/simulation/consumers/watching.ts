@@ -22,6 +22,7 @@ export class Watching {
   readonly #watched: Watched;
   #last: Change | undefined;
   #isClosed = false;
+  #isUnreadable = false;
   #violation: Violation | undefined;
 
   constructor(world: World, watched: Watched) {
@@ -79,7 +80,15 @@ export class Watching {
 
   #event(name: string): void {
     this.#world.note('program', name);
+    this.#isUnreadable ||= name === 'unreadable';
     if (this.#isClosed) this.#violated(new Violation(7, `${name} after close()`));
+  }
+
+  /** 5, 6: if no event was lost and no call fails, no resync finds anything, and nothing is unreadable. */
+  checkCalm(): void {
+    const { resyncs } = this.watcher.status();
+    if (resyncs > 0) throw new Violation(5, `${resyncs} changes were found by a resync only`);
+    if (this.#isUnreadable) throw new Violation(6, 'unreadable');
   }
 
   /** @throws {Violation} the first one that a listener has seen. */
