@@ -43,7 +43,7 @@ export const MUTANTS = [
   [
     'a volume in the gap of a swap is no volume',
     volume,
-    'if (!found?.isDirectory()) return gap;',
+    'if (!found?.isDirectory()) return (yield* disk.afresh.readlink(link)) === target ? gap : MOVED;',
     'if (!found?.isDirectory()) return undefined;',
   ],
   [

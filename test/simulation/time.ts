@@ -50,7 +50,8 @@ export function nextTimerAt(): number {
   return timers[0]?.at ?? Infinity;
 }
 
-export const pendingTimers = (): number => timers.length;
+/** How many timers keep the process alive. */
+export const pendingTimers = (): number => timers.filter(({ isRef }) => isRef()).length;
 
 /** The timers and immediates that are left. */
 export const leftovers = (): number => timers.length + immediates.length;

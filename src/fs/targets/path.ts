@@ -187,6 +187,7 @@ export class PathTarget implements Target {
   ): Steps<Observation | Moved> {
     const reached = { path, stat, way: route, directories: route.directories };
     const published = this.#tree ? undefined : yield* publishedIn(reached, disk);
+    if (published === MOVED) return MOVED;
     if (published?.kind === 'missing') return this.#missing(published.consulted, published);
     if (published?.kind === 'unreadable') return published;
     if (published) {

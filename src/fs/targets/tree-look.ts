@@ -305,6 +305,7 @@ export class TreeLook {
     const shown = isHiding ? visible : entries;
     const volume = isVolume ? (known?.volume ?? this.#newVolume(key)) : undefined;
     const names = new Set(volume ? known?.names : shown.map(({ name }) => name));
+    if (known?.volume && !volume) this.#visitLinksInto(path);
     if (!volume !== !known?.volume) this.#nodes.removeDirectory(key);
     else for (const name of known?.names ?? []) if (!names.has(name)) this.#nodes.remove(childOf(key, name));
     this.#nodes.setReadable(key);
@@ -364,12 +365,17 @@ export class TreeLook {
     if (!directory?.volume) return;
     try {
       const published = yield* publishedIn(visited, disk);
+      if (published === MOVED) {
+        this.#moved.add(key);
+        return;
+      }
       if (published?.kind === 'unreadable') {
         this.#nodes.setUnreadable(key, published.error);
         return;
       }
       this.#nodes.setReadable(key);
       if (published?.kind === 'missing') {
+        if (directory.names.size > 0) this.#visitLinksInto(path);
         this.#setKeys(directory, new Set());
         return;
       }
@@ -458,6 +464,10 @@ export class TreeLook {
     if (directory?.volume) this.visit(directory.key);
     else if (directory) this.#moved.add(directory.key);
     // Also those that led nowhere before the volume was published.
+    this.#visitLinksInto(volume);
+  }
+
+  #visitLinksInto(volume: string): void {
     for (const link of this.#nodes.linksThrough(new Set([volume]))) this.visit(link);
   }
 

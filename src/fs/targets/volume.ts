@@ -57,7 +57,7 @@ export interface ReachedDirectory {
 export function* publishedIn(
   { path: directory, stat, way, directories }: ReachedDirectory,
   disk: Disk,
-): Steps<Published | undefined> {
+): Steps<Published | Moved | undefined> {
   if (isInRevision(way, directory)) {
     return { kind: 'revision', path: directory, way, consulted: { directories } };
   }
@@ -80,7 +80,8 @@ export function* publishedIn(
   if (!isOwn || found?.isSymbolicLink()) {
     return { kind: 'unreadable', error: targetError('ERR_TARGET_LAYOUT', link), consulted };
   }
-  if (!found?.isDirectory()) return gap;
+  // It may have been removed because there is another one by now.
+  if (!found?.isDirectory()) return (yield* disk.afresh.readlink(link)) === target ? gap : MOVED;
   const turn = {
     links: `${link}\0${target}`,
     retargetedNs: linkStat.ctimeNs,
