@@ -117,40 +117,52 @@ export function page(run) {
     .replace(/\n+$/, '\n');
 }
 
-const LABELS = 272;
 const CELL = 52;
 const ROW = 24;
 const HEAD = 62;
 const FOOT = 26;
+const LABELS = 272;
+/** On a phone a watcher's name is above its cells, and the picture as wide as the screen. */
+const NARROW_CELL = 40;
+const NAME = 20;
 const escaped = (text) => text.replaceAll('&', '&amp;').replaceAll('<', '&lt;');
 
-/** docs/scoreboard.svg */
-export function picture(run) {
+/** docs/scoreboard.svg, or with `isNarrow` docs/scoreboard-narrow.svg */
+export function picture(run, isNarrow = false) {
   const rows = ranked(run);
   const groups = [...Object.keys(COLUMNS), undefined];
-  const width = LABELS + CELL * groups.length + 12;
-  const height = HEAD + ROW * rows.length + FOOT;
+  const [left, cell, row] = isNarrow ? [6, NARROW_CELL, NAME + ROW] : [LABELS, CELL, ROW];
+  const width = left + cell * groups.length + (isNarrow ? 6 : 12);
+  const height = HEAD + row * rows.length + FOOT;
   const heads = groups.map((group, column) => {
-    const x = LABELS + CELL * (column + 0.5);
-    return `<text x="${x}" y="${HEAD - 12}" text-anchor="middle" font-size="11">${COLUMNS[group] ?? 'all'}</text>`;
+    const x = left + cell * (column + 0.5);
+    // Neighbors that are wider than a cell are one below the other.
+    const y = HEAD - (!isNarrow ? 12 : column % 2 === 0 ? 22 : 8);
+    return `<text x="${x}" y="${y}" text-anchor="middle" font-size="11">${COLUMNS[group] ?? 'all'}</text>`;
   });
   const lines = rows.map((result, index) => {
     const isOurs = result.name === 'resilient-watcher';
-    const top = HEAD + ROW * index;
-    const label = `<text x="${LABELS - 8}" y="${top + ROW / 2}" text-anchor="end"${isOurs ? ' font-weight="bold"' : ''}>${escaped(title(result))}</text>`;
-    return [label, ...groups.map((group, column) => square(score(result, group), column, top, isOurs))].join(
-      '\n',
+    const top = HEAD + row * index;
+    const place = isNarrow
+      ? `x="${left + 2}" y="${top + NAME / 2 + 2}"`
+      : `x="${left - 8}" y="${top + ROW / 2}" text-anchor="end"`;
+    const label = `<text ${place}${isOurs ? ' font-weight="bold"' : ''}>${escaped(title(result))}</text>`;
+    const cells = groups.map((group, column) =>
+      square(score(result, group), left + cell * column + 2, top + row - ROW + 2, cell - 4, isOurs),
     );
+    return [label, ...cells].join('\n');
   });
   const description = `Of ${run.list.length} sequences of updates, how many each watcher got right, by group`;
+  const margin = isNarrow ? left + 2 : 12;
+  const heading = isNarrow ? 'Seen right, of' : 'Updates of Kubernetes that were seen right:';
   return [
     `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${width} ${height}" width="${width}" height="${height}" role="img" aria-label="${description}">`,
     `<rect width="${width}" height="${height}" fill="#ffffff"/>`,
     '<g font-family="system-ui, sans-serif" font-size="12" fill="#1f2933" dominant-baseline="central">',
-    `<text x="12" y="18" font-size="14" font-weight="bold">Updates of Kubernetes that were seen right: ${run.list.length} sequences</text>`,
+    `<text x="${margin}" y="18" font-size="14" font-weight="bold">${heading} ${run.list.length} sequences</text>`,
     ...heads,
     ...lines,
-    `<text x="12" y="${height - 11}" font-size="11" fill="#616e7c">${escaped(`${run.machine}, ${run.date}`)}</text>`,
+    `<text x="${margin}" y="${height - 11}" font-size="11" fill="#616e7c">${escaped(`${run.machine}, ${run.date}`)}</text>`,
     '</g>',
     '</svg>',
     '',
@@ -158,10 +170,9 @@ export function picture(run) {
 }
 
 /** Filled from the left by what was right. */
-function square(found, column, top, isOurs) {
-  const x = LABELS + CELL * column + 2;
-  const [y, width, height] = [top + 2, CELL - 4, ROW - 4];
-  const middle = `x="${x + width / 2}" y="${top + ROW / 2}" text-anchor="middle" font-size="11"`;
+function square(found, x, y, width, isOurs) {
+  const height = ROW - 4;
+  const middle = `x="${x + width / 2}" y="${y + height / 2}" text-anchor="middle" font-size="11"`;
   if (!found) return `<text ${middle} fill="#9aa5b1">–</text>`;
   const part = ((width * found.right) / found.of).toFixed(1);
   const isAll = found.right === found.of;

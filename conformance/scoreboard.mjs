@@ -1,7 +1,7 @@
 /**
  * Runs the suite against every watcher of contestants.mjs.
  *
- *     npm run scoreboard                 all of them, about half an hour; writes docs/scoreboard.md and .svg
+ *     npm run scoreboard                 all of them, about half an hour; writes docs/scoreboard.md and its pictures
  *     npm run scoreboard -- Node         those of one language, and writes nothing; ends with 1 if this library or the
  *                                        reference reader is not perfect
  */
@@ -101,4 +101,5 @@ if (only === undefined) {
   write('scoreboard.json', `${rest}\n${lines}\n]}\n`);
   write('../docs/scoreboard.md', page(run));
   write('../docs/scoreboard.svg', picture(run));
+  write('../docs/scoreboard-narrow.svg', picture(run, true));
 }

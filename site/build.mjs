@@ -1,5 +1,5 @@
 /** `npm run docs`: the documentation site, in site/dist. `DOCS_BASE=/folder/` is where it will be served from. */
-import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
+import { copyFileSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
 import { build } from 'vitepress';
@@ -11,6 +11,7 @@ import { stageReference } from './reference.mjs';
 
 rmSync(staging, { recursive: true, force: true });
 mkdirSync(join(staging, 'public'), { recursive: true });
+copyFileSync(join(root, 'site/icon.svg'), join(staging, 'public/icon.svg'));
 const modules = await stageReference();
 stagePages(programs());
 stageTextFiles(modules);

@@ -112,13 +112,28 @@ export function stagePages(programs) {
       return isPicture(target) ? target.replace(/^docs\//, '') : pageOf(target);
     };
     const text = file.endsWith('.md') ? rewriteLinks(file, link) : sourcePage(file);
-    stage(pageOf(file), file === 'README.md' ? asLanding(text) : text);
+    stage(pageOf(file), withNarrowPictures(file === 'README.md' ? asLanding(text) : text));
   }
 }
 
-/** The first page begins with a picture of the whole, and with the ways into the other pages. */
+/** Where the package and its code are. The repository is known once package.json names it, which a release requires. */
+export function homes() {
+  const { name, repository } = JSON.parse(textOf('package.json'));
+  return {
+    npm: `https://www.npmjs.com/package/${name}`,
+    github: repository?.url.replace(/^git\+/, '').replace(/\.git$/, ''),
+  };
+}
+
+/** After what it is and the line that installs it, the first page has the ways into the others, and a picture of the whole. */
 function asLanding(text) {
   stagePicture('docs/overview.svg');
+  const { npm, github } = homes();
+  const ways = [
+    '[Get started](./watching.md)',
+    `[npm](${npm})`,
+    ...(github === undefined ? [] : [`[GitHub](${github})`]),
+  ];
   const doors = [
     ['watching', 'Library', 'Follow files, volumes, tokens and configuration in Node.js.'],
     ['cli', 'Program', 'Reload nginx, HAProxy or anything else; find out why a mount never changes.'],
@@ -126,10 +141,8 @@ function asLanding(text) {
   ];
   const links = doors.map(([page, name, says]) => `- [**${name}**](./${page}.md) <br> ${says}`);
   const picture = '![One update, from kubelet to what uses it](./overview.svg)';
-  return text.replace(
-    /^(# .+\n)/m,
-    `$1\n<div class="landing">\n\n${picture}\n\n${links.join('\n')}\n\n</div>\n`,
-  );
+  const landing = `<div class="landing">\n\n${ways.join(' ')}\n\n${links.join('\n')}\n\n${picture}\n\n</div>\n`;
+  return text.replace(/^```sh\nnpm install .+\n```\n/m, (install) => `${install}\n${landing}`);
 }
 
 export function stage(page, text) {
@@ -141,9 +154,23 @@ export function stage(page, text) {
 const isPicture = (file) => ['.svg', '.png'].includes(extname(file));
 
 function stagePicture(file) {
-  const path = join(staging, file.replace(/^docs\//, ''));
-  mkdirSync(dirname(path), { recursive: true });
-  copyFileSync(join(root, file), path);
+  for (const one of [file, narrow(file)].filter((name) => existsSync(join(root, name)))) {
+    const path = join(staging, one.replace(/^docs\//, ''));
+    mkdirSync(dirname(path), { recursive: true });
+    copyFileSync(join(root, one), path);
+  }
+}
+
+/** The variant of a picture that phones show, if there is one. */
+const narrow = (picture) => picture.replace(/\.svg$/, '-narrow.svg');
+
+/** Pictures that have a variant for phones show it there. */
+function withNarrowPictures(text) {
+  return text.replace(/!\[([^\]]+)\]\((\S+\.svg)\)/g, (picture, alt, path) =>
+    existsSync(join(root, 'docs', narrow(path)))
+      ? `<picture><source media="(max-width: 640px)" srcset="${narrow(path)}"><img src="${path}" alt="${alt}"></picture>`
+      : picture,
+  );
 }
 
 /** The text of a page in which each relative link leads to where `link` says its file went. Code is left alone. */

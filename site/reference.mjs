@@ -76,19 +76,40 @@ export async function stageReference() {
       .map((reflection) => exportOf(module.name, reflection)),
   }));
   addExamples(modules.flatMap((module) => module.exports));
-  for (const { page, specifier } of modules) retitle(page, specifier);
-  stage('api/index.md', contents(modules, specifiers));
+  const names = new Map([...specifiers].map(([name, specifier]) => [specifier, name]));
+  const purpose = ({ specifier }) => PURPOSES[names.get(specifier)] ?? '';
+  for (const module of modules) stage(module.page, moduleIndex(module, purpose(module)));
+  stage('api/index.md', contents(modules, purpose));
   return modules;
 }
 
-/** The first page of the reference. */
-function contents(modules, specifiers) {
-  const names = new Map([...specifiers].map(([name, specifier]) => [specifier, name]));
-  const rows = modules.map(
-    ({ specifier, page }) =>
-      `| [\`${specifier}\`](./${relative('api', page)}) | ${PURPOSES[names.get(specifier)] ?? ''} |`,
+/** The first page of the reference: every entry point and every export, with a sentence. */
+function contents(modules, purpose) {
+  const sections = modules.map(
+    (module) =>
+      `## [\`${module.specifier}\`](${relativeLink('api/index.md', module.page)})\n\n${purpose(module)}\n\n${exportTable('api/index.md', module.exports)}`,
   );
-  return `# API\n\nThe entry points, in the order in which most programs need them.\n\n| import | for |\n| --- | --- |\n${rows.join('\n')}\n`;
+  return `---\noutline: 2\n---\n\n# API\n\nThe entry points, in the order in which most programs need them, and what each exports.\n\n${sections.join('\n\n')}\n`;
+}
+
+/** The page of an entry point. */
+function moduleIndex({ specifier, page, exports }, purpose) {
+  const sections = Object.entries(HEADINGS).flatMap(([folder, heading]) => {
+    const shown = exports.filter(({ kind }) => kind === folder);
+    return shown.length === 0 ? [] : [`## ${heading}\n\n${exportTable(page, shown)}`];
+  });
+  const path = relativeLink(page, 'api/index.md');
+  return `# \`${specifier}\`\n\n${purpose}\n\n${sections.join('\n\n')}\n\n[All entry points](${path})\n`;
+}
+
+function exportTable(page, exports) {
+  const order = Object.keys(HEADINGS);
+  const sorted = exports.toSorted((one, other) => order.indexOf(one.kind) - order.indexOf(other.kind));
+  const rows = sorted.map(
+    ({ name, page: to, sentence }) =>
+      `| [\`${name}\`](${relativeLink(page, to)}) | ${sentence.replaceAll('|', '\\|')} |`,
+  );
+  return `| export | what it is |\n| --- | --- |\n${rows.join('\n')}`;
 }
 
 /** The names of the files in src/, with what a program imports. */
@@ -107,6 +128,30 @@ const FOLDERS = {
   [ReflectionKind.Variable]: 'variables',
 };
 
+/** What the kinds of exports are called, in the order in which a reader needs them. */
+const HEADINGS = {
+  functions: 'Functions',
+  classes: 'Classes',
+  variables: 'Variables',
+  interfaces: 'Interfaces',
+  'type-aliases': 'Types',
+};
+
+/** The first sentence of a docstring. */
+function sentenceOf({ name, comment, signatures = [], type }) {
+  const found = [comment, ...signatures.map((one) => one.comment), type?.declaration?.comment].find(
+    (one) => one?.summary.length,
+  );
+  const text = (found?.summary ?? [])
+    .map((part) => part.text)
+    .join('')
+    .split('\n\n')[0]
+    .replaceAll(/\s+/g, ' ')
+    .trim();
+  if (text === '') throw new Error(`${name} has no docstring`);
+  return /^.*?[.](?=\s|$)/.exec(text)?.[0] ?? text.replace(/:$/, '.');
+}
+
 function exportOf(module, reflection) {
   const { name, kind, comment, signatures = [] } = reflection;
   const page = `api/${module}/${FOLDERS[kind]}/${name}.md`;
@@ -120,6 +165,7 @@ function exportOf(module, reflection) {
     name,
     kind: FOLDERS[kind],
     page,
+    sentence: sentenceOf(reflection),
     /** The examples in the docstring. */
     own: own.map(({ text: code }) => ({ code, language: 'ts', title: name, page })),
   };
@@ -184,11 +230,6 @@ function nameOf(page) {
 function relativeLink(from, to) {
   const href = relative(dirname(from), to);
   return href.startsWith('.') ? href : `./${href}`;
-}
-
-function retitle(page, specifier) {
-  const text = readFileSync(join(staging, page), 'utf8');
-  writeFileSync(join(staging, page), text.replace(/^# .+$/m, `# \`${specifier}\``));
 }
 
 function append(page, text) {

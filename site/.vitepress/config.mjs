@@ -4,20 +4,21 @@ import { fileURLToPath } from 'node:url';
 import { defineConfig } from 'vitepress';
 
 import { firstSentence } from '../llms.mjs';
-import { pageOf, titleOf, writtenPages } from '../pages.mjs';
+import { breakLongNames } from '../long-names.mjs';
+import { homes, pageOf, titleOf, writtenPages } from '../pages.mjs';
 
 const modules = JSON.parse(
   readFileSync(fileURLToPath(new URL('../.pages/modules.json', import.meta.url)), 'utf8'),
 );
 
-const { version, description, repository } = JSON.parse(
+const { version, description } = JSON.parse(
   readFileSync(fileURLToPath(new URL('../../package.json', import.meta.url)), 'utf8'),
 );
-/** Where people read the code; unknown before the first release. */
-const home = repository?.url.replace(/^git\+/, '').replace(/\.git$/, '');
-const elsewhere = home && {
-  socialLinks: [{ icon: 'github', link: home }],
-  editLink: { text: 'Edit this page', pattern: ({ filePath }) => sourceOf(filePath) },
+const base = process.env.DOCS_BASE ?? '/';
+const { npm, github } = homes();
+const elsewhere = {
+  socialLinks: [{ icon: 'npm', link: npm }, ...(github ? [{ icon: 'github', link: github }] : [])],
+  ...(github && { editLink: { text: 'Edit this page', pattern: ({ filePath }) => sourceOf(filePath) } }),
 };
 const sources = new Map(writtenPages().flatMap(({ files }) => files.map((file) => [pageOf(file), file])));
 
@@ -47,9 +48,8 @@ export default defineConfig({
   title: 'resilient-watcher',
   description,
   lang: 'en',
-  base: process.env.DOCS_BASE ?? '/',
-  // No icon: browsers ask for one otherwise.
-  head: [['link', { rel: 'icon', href: 'data:,' }]],
+  base,
+  head: [['link', { rel: 'icon', type: 'image/svg+xml', href: `${base}icon.svg` }]],
   transformHead: ({ title, description: text }) => [
     ['meta', { property: 'og:type', content: 'website' }],
     ['meta', { property: 'og:site_name', content: 'resilient-watcher' }],
@@ -61,10 +61,11 @@ export default defineConfig({
   srcDir: '.pages',
   outDir: 'dist',
   // GitHub's anchors, which the links of the pages are written for.
-  markdown: { anchor: { slugify: anchorOf } },
+  markdown: { anchor: { slugify: anchorOf }, config: breakLongNames },
   // Pictures keep their names, by which the style knows them.
   vite: { build: { chunkSizeWarningLimit: 2_000, assetsInlineLimit: 0 } },
   themeConfig: {
+    logo: { src: '/icon.svg', alt: '' },
     search: {
       provider: 'local',
       options: {
@@ -96,7 +97,7 @@ function descriptionOf(page) {
 /** Pages that are generated have no source to edit. */
 function sourceOf(page) {
   const file = sources.get(page);
-  return file === undefined ? home : `${home}/edit/main/${file}`;
+  return file === undefined ? github : `${github}/edit/main/${file}`;
 }
 
 function folderOf({ page }) {

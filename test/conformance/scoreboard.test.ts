@@ -16,15 +16,16 @@ interface Run {
 
 interface Renderer {
   readonly page: (run: Run) => string;
-  readonly picture: (run: Run) => string;
+  readonly picture: (run: Run, isNarrow?: boolean) => string;
 }
 
 const run = JSON.parse(readFileSync(join(root, 'conformance/scoreboard.json'), 'utf8')) as Run;
 const renderer = (await import(join(root, 'conformance/scoreboard-page.mjs'))) as Renderer;
 
-test('the page and the picture are those of the recorded run', () => {
+test('the page and the pictures are those of the recorded run', () => {
   expect(textOf('docs/scoreboard.md')).toBe(renderer.page(run));
   expect(textOf('docs/scoreboard.svg')).toBe(renderer.picture(run));
+  expect(textOf('docs/scoreboard-narrow.svg')).toBe(renderer.picture(run, true));
 });
 
 test('README counts the sequences and the other watchers', () => {

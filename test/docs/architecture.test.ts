@@ -22,25 +22,16 @@ test('every file that the page names exists', () => {
   ).toEqual([]);
 });
 
-test('the tree shows every folder of src, and names files that the folder holds', () => {
-  const tree = /```text\nsrc\/\n([\s\S]*?)```/.exec(page)?.[1] ?? '';
-  const absent: string[] = [];
-  const shown: string[] = [];
-  let parent = '';
-  let folder = '';
-  for (const line of tree.split('\n')) {
-    const [, branch = '', name = '', text = ''] = /^([│ ]*[├└]─ )(\w+)\/(.*)$/.exec(line) ?? [];
-    if (name !== '') {
-      if (branch.length === 3) parent = name;
-      folder = branch.length === 3 ? name : `${parent}/${name}`;
-      shown.push(folder);
-    }
-    const words = (name === '' ? line : text).match(/\b[a-z]+(?:-[a-z]+)+\b/g) ?? [];
-    if (folder !== '') {
-      absent.push(...words.map((word) => `${folder}/${word}.ts`).filter((file) => !files.includes(file)));
-    }
-  }
+test('the table of folders has every folder of src, and names files that the folder holds', () => {
+  const rows = [...page.matchAll(/^\| `([\w/]+)\/` \| (.+) \|$/gm)].filter(([, folder]) => folder !== 'src');
+  const absent = rows.flatMap(([, folder = '', text = '']) =>
+    (text.match(/\b[a-z]+(?:-[a-z]+)+\b/g) ?? [])
+      .map((word) => `${folder}/${word}.ts`)
+      .filter((file) => !files.includes(file)),
+  );
   expect(absent).toEqual([]);
   const folders = files.filter((file) => statSync(join(src, file)).isDirectory());
-  expect(shown.sort()).toEqual(folders.filter((file) => file !== 'testing/local-api-server').sort());
+  expect(rows.map(([, folder]) => folder).sort()).toEqual(
+    folders.filter((file) => file !== 'testing/local-api-server').sort(),
+  );
 });

@@ -25,6 +25,10 @@ test.each(blocks.filter(({ language }) => language === 'yaml').map((block) => [p
   (_, { code }) => expect(parseAllDocuments(code).flatMap(({ errors }) => errors)).toEqual([]),
 );
 
+test('no block is a drawing: its lines would be wrapped on a narrow screen', () => {
+  expect(blocks.filter(({ code }) => /[│├└┌┐┘▶▼◀►]/.test(code)).map(place)).toEqual([]);
+});
+
 test('what answers with metrics says their content type, without which Prometheus refuses them', () => {
   const answering = blocks.filter(({ code }) => code.includes('.metrics()'));
   expect(answering).not.toEqual([]);

@@ -1,7 +1,7 @@
 import { scaleLinear, scaleSymlog } from 'd3-scale';
 import { line } from 'd3-shape';
 
-const WIDTH = 960;
+const WIDTH = 700;
 const PANEL = 130;
 const LEFT = 60;
 const TOP = 64;

@@ -2,12 +2,20 @@
  * The built site in a real browser: every page loads without errors, every link leads somewhere, phones can read it.
  */
 import { accessSync, constants, mkdirSync, readFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 
-import { chromium, type Browser, type Page } from 'playwright-core';
+import { chromium, type Browser, type Locator, type Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 
+import { root } from '../docs/markdown.js';
 import { dist, serveSite, sitePages, type ServedSite } from './served-site.js';
+
+const { homes } = (await import(join(root, 'site/pages.mjs'))) as {
+  readonly homes: () => Readonly<Record<string, string | undefined>>;
+};
+
+/** The package and, once it is known, the repository. */
+const addresses = Object.values(homes()).filter((href) => href !== undefined);
 
 const executable = [
   process.env['CHROMIUM'],
@@ -24,7 +32,16 @@ const LOOKED_AT = [
   '/benchmarks.html',
   '/compatibility.html',
   '/snippets.html',
+  '/api/index.html',
   '/api/index/classes/ResilientWatcher.html',
+];
+
+/** Headings with the longest names, and with sentences. */
+const HEADINGS_LOOKED_AT = [
+  '/scoreboard.html',
+  '/security.html',
+  '/changelog.html',
+  ...sitePages.toSorted((one, other) => basename(other).length - basename(one).length).slice(0, 6),
 ];
 
 const reason =
@@ -85,16 +102,72 @@ describe.skipIf(reason !== undefined)('the documentation site in a browser', () 
     await page.close();
   });
 
-  test('the first page begins with the picture and the ways into the library, the program and the certificates', async () => {
+  test('the first screen says what it is, how to install it and where it comes from, and has the ways into the pages', async () => {
     const { page } = await open('/index.html', { viewport: { width: 1280, height: 800 } });
-    const picture = page.locator('.vp-doc img').first();
+    await expectInside(page, [
+      page.locator('.vp-doc p', { hasText: 'command-line program' }),
+      page.locator('.vp-doc pre', { hasText: 'npm install resilient-watcher' }),
+      ...addresses.map((href) => page.locator(`.vp-doc .landing a[href="${href}"]`)),
+      ...['Library', 'Program', 'Certificates'].map((name) =>
+        page.locator('.landing li a', { hasText: name }),
+      ),
+    ]);
     expect(await page.evaluate(`document.querySelector('.vp-doc img').naturalWidth`)).toBeGreaterThan(0);
-    const [pictureBox, doors] = [await picture.boundingBox(), page.locator('.vp-doc .landing li a')];
-    const places = await Promise.all((await doors.all()).map((door) => door.boundingBox()));
-    expect(places.map((place) => (place?.y ?? 0) > (pictureBox?.y ?? 0))).toEqual([true, true, true]);
-    expect(places.map((place) => (place?.y ?? 800) < 800)).toEqual([true, true, true]);
-    expect(await doors.allTextContents()).toEqual(['Library', 'Program', 'Certificates']);
     expect(await cutOff(page)).toEqual([]);
+    await page.close();
+  });
+
+  test('so does the first screen of a phone', async () => {
+    const { page } = await open('/index.html', { viewport: { width: 390, height: 812 } });
+    await expectInside(page, [
+      page.locator('.vp-doc p', { hasText: 'command-line program' }),
+      page.locator('.vp-doc pre', { hasText: 'npm install resilient-watcher' }),
+      ...addresses.map((href) => page.locator(`.vp-doc .landing a[href="${href}"]`)),
+    ]);
+    await page.close();
+  });
+
+  test('the icon of the site is a picture', async () => {
+    const { page } = await open('/index.html');
+    const href = await page.locator('link[rel=icon]').getAttribute('href');
+    const width = await page.evaluate<number>(`new Promise((resolve, reject) => {
+      const icon = Object.assign(new Image(), { onload: () => resolve(icon.naturalWidth), onerror: reject });
+      icon.src = ${JSON.stringify(href)};
+    })`);
+    expect(width).toBeGreaterThan(0);
+    await page.close();
+  });
+
+  test.each([390, 1280])(
+    'on a screen %i pixels wide, no text in a picture is smaller than 8 pixels',
+    async (width) => {
+      const { page } = await open('/index.html', { viewport: { width, height: 812 } });
+      const small: string[] = [];
+      for (const path of pagesWithPictures()) {
+        await page.goto(`${site.url}${path}`);
+        small.push(...(await smallText(page)));
+      }
+      expect(small).toEqual([]);
+      await page.close();
+    },
+  );
+
+  test('on a phone no name in a heading is broken within a word', async () => {
+    const { page } = await open('/index.html', { viewport: { width: 390, height: 812 } });
+    const broken: string[] = [];
+    for (const path of HEADINGS_LOOKED_AT) {
+      await page.goto(`${site.url}${path}`);
+      broken.push(...(await brokenHeadings(page)));
+    }
+    expect(broken).toEqual([]);
+    await page.close();
+  });
+
+  test('the index of the API has a sentence for every export', async () => {
+    const { page } = await open('/api/index.html');
+    const rows = await page.locator('.vp-doc tbody tr').allInnerTexts();
+    expect(rows.length).toBeGreaterThan(200);
+    expect(rows.filter((row) => !/\t[^\t]{8,}[.]$/.test(row))).toEqual([]);
     await page.close();
   });
 
@@ -186,6 +259,46 @@ function cutOff(page: Page): Promise<string[]> {
     [...document.querySelectorAll('.vp-doc pre, .vp-doc div[class*="language-"]')]
       .filter((block) => block.scrollWidth > block.clientWidth)
       .map((block) => block.textContent.trim().slice(0, 40))`);
+}
+
+function pagesWithPictures(): string[] {
+  return sitePages.filter((path) => /\/assets\/[^"]+\.svg"/.test(readFileSync(join(dist, path), 'utf8')));
+}
+
+/** What is named is on the first screen, wholly. */
+async function expectInside(page: Page, places: readonly Locator[]): Promise<void> {
+  const height = page.viewportSize()?.height ?? 0;
+  const boxes = await Promise.all(places.map((place) => place.first().boundingBox()));
+  expect(boxes.map((box) => box !== null && box.y + box.height <= height)).toEqual(boxes.map(() => true));
+}
+
+/** The pictures in which the smallest text is shown with less than 8 pixels. */
+function smallText(page: Page): Promise<string[]> {
+  return page.evaluate<string[]>(`
+    Promise.all([...document.querySelectorAll('.vp-doc img')].map(async (img) => {
+      const svg = await (await fetch(img.currentSrc)).text();
+      const sizes = [...svg.matchAll(/font-size(?:="|: )([0-9.]+)/g)].map(([, size]) => Number(size));
+      const [, width] = /viewBox="0 0 ([0-9.]+)/.exec(svg);
+      const shown = (Math.min(...sizes) * img.clientWidth) / Number(width);
+      return shown < 8 ? [new URL(img.currentSrc).pathname + ': ' + shown.toFixed(1)] : [];
+    })).then((found) => found.flat())`);
+}
+
+/** The headings in which a line ends within a word. */
+function brokenHeadings(page: Page): Promise<string[]> {
+  return page.evaluate<string[]>(`
+    [...document.querySelectorAll('.vp-doc :is(h1, h2, h3, h4)')].filter((heading) => {
+      const walker = document.createTreeWalker(heading, NodeFilter.SHOW_TEXT);
+      const range = document.createRange();
+      for (let node = walker.nextNode(); node; node = walker.nextNode()) {
+        for (const { index, 0: word } of node.data.matchAll(/[A-Za-z]+/g)) {
+          range.setStart(node, index);
+          range.setEnd(node, index + word.length);
+          if (new Set([...range.getClientRects()].map(({ top }) => Math.round(top))).size > 1) return true;
+        }
+      }
+      return false;
+    }).map((heading) => heading.textContent)`);
 }
 
 /** Saved in the directory `SCREENSHOTS`, for people to inspect. */

@@ -1,6 +1,6 @@
 /**
- * Draws docs/observability.svg: the panels of deploy/grafana/dashboard.json, with data of a real Prometheus (which must
- * be installed) that scraped this process during two minutes of incidents.
+ * Draws docs/observability.svg, and the same for phones: the panels of deploy/grafana/dashboard.json, with data of a real
+ * Prometheus (which must be installed) that scraped this process during two minutes of incidents.
  *
  *     npm run build && node test/telemetry/draw-dashboard.mjs
  */
@@ -18,11 +18,20 @@ import { atomicWriteFile, BackendError, ResilientWatcher, TokenRefresher } from 
 import { ConfigLoader, FileProvider } from 'resilient-watcher/config';
 import { collectMetrics } from 'resilient-watcher/prometheus';
 import { FakeTokenClient, KubeletVolume, ScriptedBackend } from 'resilient-watcher/testing';
+import { TlsFiles } from 'resilient-watcher/tls';
+import { generate } from 'selfsigned';
 
 const SECONDS = 120;
 /** A window of the dashboard's 5 minutes would show nothing in two minutes. */
 const WINDOW = '15s';
 const PORT = 19_090;
+
+/** In the size in which pages show it, so that its text is as large as theirs. */
+const PANEL = { width: 350, height: 196 };
+const PLOT = { left: 58, right: 338, top: 34, bottom: 116 };
+const COLORS = ['#3274d9', '#e0752d', '#37872d', '#c4162a', '#8f3bb8', '#b78a00', '#008c95', '#7a7a7a'];
+/** The lines of a legend, of which each has a series. */
+const LEGEND = 4;
 
 const root = fileURLToPath(new URL('../../', import.meta.url));
 const directory = mkdtempSync(join(tmpdir(), 'dashboard-'));
@@ -56,19 +65,18 @@ const began = Date.now() / 1_000;
 await incidents();
 const ended = Date.now() / 1_000;
 const { panels } = JSON.parse(readFileSync(join(root, 'deploy/grafana/dashboard.json'), 'utf8'));
-const drawn = [];
-for (const panel of panels) drawn.push(draw(panel, await seriesOf(panel)));
-const WIDTH = 1_200;
-const HEIGHT = 40 * 26 + 30;
-writeFileSync(
-  join(root, 'docs/observability.svg'),
-  `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${WIDTH} ${HEIGHT}" font-family="sans-serif" font-size="11">
-<rect width="100%" height="100%" fill="#f4f5f5"/>
-<text x="12" y="19" font-size="13">resilient-watcher: ${SECONDS} s with a lost backend, a rejected configuration and a failing token server (rates over ${WINDOW})</text>
-${drawn.join('\n')}
-</svg>
-`,
-);
+const filled = [];
+for (const panel of panels) {
+  const series = await seriesOf(panel);
+  // Some have nothing to show in two minutes.
+  if (series.length > 0) filled.push({ panel, series });
+}
+for (const [file, columns] of [
+  ['observability.svg', 2],
+  ['observability-narrow.svg', 1],
+]) {
+  writeFileSync(join(root, 'docs', file), picture(filled, columns));
+}
 prometheus.kill();
 rmSync(directory, { recursive: true, force: true });
 process.exit(0);
@@ -85,12 +93,24 @@ async function incidents() {
       'routes.yaml': `${serial}`,
     });
   publish();
+  const pair = new KubeletVolume(join(directory, 'tls'));
+  const renew = async () => {
+    const notAfterDate = new Date(Date.now() + 2 * 3_600_000);
+    const { cert, private: key } = await generate(undefined, {
+      keyType: 'ec',
+      algorithm: 'sha256',
+      notAfterDate,
+    });
+    pair.publish({ 'tls.crt': cert, 'tls.key': key });
+  };
+  await renew();
   const backend = new ScriptedBackend();
   const tokens = new FakeTokenClient();
   const parts = [
     new ResilientWatcher(volume.path('policy.yaml'), { backend: 'fs' }),
     new ResilientWatcher(volume.path('routes.yaml'), { backend }),
     new ConfigLoader({ name: 'app', sources: [{ provider: new FileProvider(volume.path('app.json')) }] }),
+    new TlsFiles(join(directory, 'tls'), { name: 'tls' }),
     new TokenRefresher({
       name: 'token',
       client: tokens,
@@ -138,50 +158,72 @@ async function seriesOf({ targets }) {
   return all.filter(({ values }) => values.length > 0);
 }
 
-function draw({ title, gridPos, fieldConfig }, series) {
-  const [x, y, width, height] = [
-    gridPos.x * 50 + 4,
-    gridPos.y * 26 + 30,
-    gridPos.w * 50 - 8,
-    gridPos.h * 26 - 8,
-  ];
-  const colors = ['#3274d9', '#e0752d', '#37872d', '#c4162a', '#8f3bb8', '#b78a00', '#008c95', '#7a7a7a'];
-  const highest = Math.max(...series.flatMap(({ values }) => values.map(([, value]) => value)), 1e-6);
-  const lowest = Math.min(...series.flatMap(({ values }) => values.map(([, value]) => value)), 0);
-  const across = scaleLinear([began, ended], [44, width - 8]);
-  const up = scaleLinear([lowest, highest], [height - 62, 30]).nice(4);
-  const path = line(
-    ([at]) => across(at),
-    ([, value]) => up(value),
-  );
-  const grid = up
-    .ticks(4)
-    .map(
-      (tick) =>
-        `<path d="M44 ${up(tick)}H${width - 8}" stroke="#e4e7e7"/><text x="40" y="${up(tick) + 4}" text-anchor="end" fill="#666">${shown(tick, fieldConfig.defaults.unit)}</text>`,
-    );
-  const lines = series.map(
-    ({ values }, nth) =>
-      `<path d="${path(values)}" fill="none" stroke="${colors[nth % colors.length]}" stroke-width="1.5"/>`,
-  );
-  const legend = series
-    .slice(0, 6)
-    .map(
-      ({ name }, nth) =>
-        `<text x="${10 + (nth % 2) * (width / 2)}" y="${height - 40 + Math.floor(nth / 2) * 14}" fill="${colors[nth % colors.length]}">■ ${escaped(name).slice(0, Math.floor(width / 13))}</text>`,
-    );
-  const empty =
-    series.length === 0
-      ? `<text x="${width / 2}" y="${height / 2}" text-anchor="middle" fill="#888">none</text>`
-      : '';
-  return `<g transform="translate(${x} ${y})"><rect width="${width}" height="${height}" fill="#fff" stroke="#ddd"/><text x="10" y="18" font-weight="bold">${escaped(title)}</text>${grid.join('')}${lines.join('')}${legend.join('')}${empty}</g>`;
+function picture(filled, columns) {
+  const [width, height] = [columns * PANEL.width, Math.ceil(filled.length / columns) * PANEL.height];
+  const drawn = filled.map(({ panel, series }, index) => {
+    const [x, y] = [(index % columns) * PANEL.width, Math.floor(index / columns) * PANEL.height];
+    return `<g transform="translate(${x} ${y})">${draw(panel, series)}</g>`;
+  });
+  return [
+    `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${width} ${height}" width="${width}" height="${height}" role="img" aria-label="The panels of the dashboard during ${SECONDS} seconds of incidents" font-family="system-ui, sans-serif" font-size="12" fill="#1f2933">`,
+    `<rect width="${width}" height="${height}" fill="#ffffff"/>`,
+    ...drawn,
+    '</svg>',
+    '',
+  ].join('\n');
 }
 
-function shown(value, unit) {
-  if (unit !== 's') return Number(value.toPrecision(3));
-  return value !== 0 && Math.abs(value) < 1
-    ? `${Number((value * 1_000).toPrecision(3))} ms`
-    : `${Number(value.toPrecision(3))} s`;
+function draw({ title, fieldConfig }, series) {
+  const values = series.flatMap((one) => one.values.map(([, value]) => value));
+  const across = scaleLinear([began, ended], [PLOT.left, PLOT.right]);
+  // A series of zeros has an axis, too.
+  const highest = Math.max(...values, 0) || 1;
+  const [factor, unit] = scaleOf(fieldConfig.defaults.unit, highest);
+  const range = [Math.min(...values, 0), highest].map((value) => value / factor);
+  const up = scaleLinear(range, [PLOT.bottom, PLOT.top]).nice(4);
+  const path = line(
+    ([at]) => across(at).toFixed(1),
+    ([, value]) => up(value / factor).toFixed(1),
+  );
+  const grid = up.ticks(4).map((tick) => {
+    const y = up(tick).toFixed(1);
+    const label = `<text x="${PLOT.left - 6}" y="${y}" text-anchor="end" dominant-baseline="central" fill="#616e7c">${tick === 0 ? 0 : `${Number(tick.toPrecision(3))} ${unit}`.trim()}</text>`;
+    return `<path d="M${PLOT.left} ${y}H${PLOT.right}" stroke="#e4e7eb"/>${label}`;
+  });
+  const times = [0, 1 / 2, 1].map((part) => {
+    const anchor = { 0: 'start', 1: 'end' }[part] ?? 'middle';
+    const x = PLOT.left + part * (PLOT.right - PLOT.left);
+    return `<text x="${x}" y="${PLOT.bottom + 14}" text-anchor="${anchor}" fill="#616e7c">${part * SECONDS} s</text>`;
+  });
+  const color = (nth) => COLORS[nth % COLORS.length];
+  const lines = series.map(
+    (one, nth) => `<path d="${path(one.values)}" fill="none" stroke="${color(nth)}" stroke-width="1.5"/>`,
+  );
+  const isShort = series.every(({ name }) => name.length <= 22);
+  const named = series.length <= LEGEND * (isShort ? 2 : 1) ? series.length : LEGEND * (isShort ? 2 : 1) - 1;
+  const entries = [
+    ...series.slice(0, named).map(({ name }, nth) => ({ text: `■ ${name}`, fill: color(nth) })),
+    ...(named < series.length ? [{ text: `and ${series.length - named} more`, fill: '#616e7c' }] : []),
+  ];
+  const legend = entries.map(({ text, fill }, nth) => {
+    const [x, row] = isShort ? [12 + (nth % 2) * 166, Math.floor(nth / 2)] : [12, nth];
+    return `<text x="${x}" y="${PLOT.bottom + 32 + row * 14}" fill="${fill}">${escaped(text)}</text>`;
+  });
+  const heading = `<text x="12" y="20" font-weight="bold">${escaped(title)}</text>`;
+  return [heading, ...grid, ...times, ...lines, ...legend].join('');
+}
+
+/** In which unit an axis is drawn whose largest number is `highest`. */
+function scaleOf(unit, highest) {
+  if (unit !== 's') return [1, ''];
+  const scales = [
+    [86_400, 86_400, 'd'],
+    [3_600, 3_600, 'h'],
+    [300, 60, 'min'],
+    [1, 1, 's'],
+    [0, 0.001, 'ms'],
+  ];
+  return scales.find(([from]) => highest >= from).slice(1);
 }
 
 function escaped(text) {
