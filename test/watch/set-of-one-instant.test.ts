@@ -1,4 +1,7 @@
-/** A set of files is of one instant, whenever a swap comes. */
+/**
+ * A set of files is of one instant, whenever a swap comes. Beside the simulation, which has not found yet that a volume is
+ * not proven to be of one revision.
+ */
 import { renameSync, utimesSync, writeFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
 
