@@ -1,6 +1,5 @@
 /** What must hold in every schedule. The numbers are those of docs/invariants.md. */
 import { NOTHING, type History, type State } from './history.js';
-import { UNREAD } from './views.js';
 import { Violation } from './world.js';
 
 /** The content of one report, unit by unit. */
@@ -81,17 +80,6 @@ export function checkAllIsTold(history: History, last: Report | undefined): void
   for (const unit of history.units) {
     const text = history.of(unit).at(-1)?.text ?? NOTHING;
     const told = last?.units.get(unit) ?? NOTHING;
-    if (told !== text && !(told.includes(UNREAD) && isAsTold(told, text)))
-      throw new Violation(5, `${unit}: told "${told}", but there is "${text}"`);
+    if (told !== text) throw new Violation(5, `${unit}: told "${told}", but there is "${text}"`);
   }
-}
-
-/** A file that could not be read is told without content. Its content is told with its next change. */
-function isAsTold(told: string, text: string): boolean {
-  let at = 0;
-  return told.split(UNREAD).every((part, index) => {
-    const found = text.indexOf(part, at);
-    at = found + part.length;
-    return index === 0 ? found === 0 : found >= 0;
-  });
 }

@@ -1,6 +1,6 @@
 /** The kinds of schedules: what is watched, and who changes it. */
 import type { ResilientWatcherOptions } from '../../src/index.js';
-import type { Fs } from './actors/calls.js';
+import { exists, type Fs } from './actors/calls.js';
 import { editor, EDITS, type Edit } from './actors/editors.js';
 import { CSI_DRIVER, KUBELET, OLD_KUBELET, publisher, SLOW_DRIVER, type Payload } from './actors/volumes.js';
 import type { Watched } from './consumers/watching.js';
@@ -28,7 +28,7 @@ export const PAUSES_MS = [0, 1, 7, 30, 80, 300, 700, 2_500];
 /** Directories that are there from the beginning. */
 export function directories(world: World, ...paths: string[]): void {
   const { fs } = world.machine.process();
-  for (const path of paths) fs.mkdirSync(path, 0o755);
+  for (const path of paths) if (!exists(fs, path)) fs.mkdirSync(path, 0o755);
 }
 
 /** What is published one after another, up to three times. */

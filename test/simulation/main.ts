@@ -6,10 +6,10 @@ import { realNow } from './globals.js';
 import { parseArgs } from 'node:util';
 
 import { MEDIA } from './consumers/writing.js';
-import { explore } from './explore.js';
+import { each, explore } from './explore.js';
 import { KINDS } from './kinds.js';
 import { SCENES } from './scenes.js';
-import { runSchedule } from './schedule.js';
+import { runSchedule, type Outcome } from './schedule.js';
 import { shrink } from './shrink.js';
 import { tableOf } from './table.js';
 import type { Violation } from './world.js';
@@ -25,6 +25,10 @@ const { values } = parseArgs({
     trace: { type: 'boolean', default: false },
     /** Let others act at each place of the schedule that `choices` begins. */
     exhaustive: { type: 'boolean', default: false },
+    /** At how many places others act. */
+    interruptions: { type: 'string', default: '1' },
+    /** The first decisions of schedules without interruptions; `*` stands for each value. */
+    each: { type: 'string' },
     /** Only say which schedule is the first one. */
     first: { type: 'boolean', default: false },
     /** Count the violations instead of stopping at the first one. */
@@ -32,7 +36,11 @@ const { values } = parseArgs({
   },
 });
 
-const kinds = values.kind?.split(',') ?? [...Object.keys({ ...KINDS, ...SCENES, ...MEDIA }), 'hang'];
+const kinds = values.kind?.split(',') ?? [
+  ...Object.keys({ ...KINDS, ...SCENES, ...MEDIA }),
+  'hang',
+  'neighbors',
+];
 const [first, runs] = [Number(values.seed), Number(values.runs)];
 const began = realNow();
 let count = 0;
@@ -44,7 +52,7 @@ async function print(kind: string, seed: number, given: readonly number[] | unde
 }
 
 async function all(): Promise<boolean> {
-  if (values.exhaustive) return exhaustively();
+  if (values.exhaustive || values.each !== undefined) return exhaustively();
   if (values.choices !== undefined) {
     await print(kinds[0] ?? '', first, values.choices.split(',').map(Number));
     return true;
@@ -92,13 +100,16 @@ async function runFirst(): Promise<string> {
 async function exhaustively(): Promise<boolean> {
   let isFine = true;
   for (const kind of kinds) {
-    const given = values.choices?.split(',').map(Number);
-    await explore({ kind, seed: first, given }, ({ violation, choices }) => {
+    const ran = ({ violation, choices }: Outcome): boolean => {
       count += 1;
       if (violation) console.log(`${kind}, --choices ${choices.made.join(',')}: ${violation.message}`);
       isFine &&= !violation;
       return !isFine;
-    });
+    };
+    const given = values.choices?.split(',').map(Number);
+    const pattern = values.each?.split(',').map((value) => (value === '*' ? undefined : Number(value)));
+    if (pattern) await each(kind, first, pattern, ran);
+    else await explore({ kind, seed: first, given }, Number(values.interruptions), ran);
   }
   return isFine;
 }

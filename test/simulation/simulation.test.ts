@@ -27,7 +27,7 @@ async function simulate(...args: string[]): Promise<string> {
 const SHARES = [
   ['key,volume,inside,group,file,directory,tree,write-file', 14_000],
   ['groups,on,around,links,hang,write-volume', 4_000],
-  ['git-sync,cert-manager,recreated,renamed,mounted', 2_500],
+  ['git-sync,cert-manager,recreated,renamed,mounted,neighbors', 3_000],
 ] as const;
 
 test.concurrent.each(SHARES)('the invariants hold in schedules of the kinds %s', async (kinds, runs) => {
@@ -47,6 +47,15 @@ test.concurrent.each(['volume'])(
     );
   },
 );
+
+/** Each durability, each fate, and each call before which it is met; at the end, writes that are synchronous. */
+test.concurrent.each([
+  ['write-file', '0,0,0,0,0,*,*,*'],
+  ['write-volume', '0,0,0,0,0,*,*,*'],
+  ['write-file', '0,0,0,0,0,1,1,*,0,0,0,0,0,2'],
+])('a writer of the kind %s is killed, fails or loses power before each call: %s', async (kind, pattern) => {
+  expect(await simulate('--kind', kind, '--each', pattern)).toMatch(/^\d{2,} schedules in .*\n$/);
+});
 
 test('a seed determines a schedule completely', async () => {
   const trace = (await simulate('--kind', 'around', '--seed', '7', '--trace')).split('\n').slice(0, -2);

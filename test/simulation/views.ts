@@ -4,9 +4,6 @@ import type { Inode } from './machine/inode.js';
 
 export type View = Map<string, string>;
 
-/** The text of a file that could not be read, which is compared by its inode and times. */
-export const UNREAD = '(unread)';
-
 /** Contents are looked at much more often than written. */
 const texts = new WeakMap<Buffer, string>();
 

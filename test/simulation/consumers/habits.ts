@@ -1,9 +1,18 @@
 /** What a program does with its watcher while others change the target. */
-import { readVolume, type ResilientWatcherOptions } from '../../../src/index.js';
+import {
+  ClosedError,
+  readVolume,
+  TargetError,
+  waitFor,
+  type ResilientWatcherOptions,
+  type Snapshot,
+} from '../../../src/index.js';
+import { write } from '../actors/calls.js';
 import { NOTHING, type History, type State } from '../history.js';
 import type { Report } from '../invariants.js';
 import { byUnit } from '../views.js';
 import { Violation, type World } from '../world.js';
+import { LISTENERS } from './listeners.js';
 import type { Watched, Watching } from './watching.js';
 
 export interface Program {
@@ -16,12 +25,14 @@ export interface Program {
 }
 
 /** Does something now and then, until the schedule ends. */
-type Habit = (program: Program) => Promise<void>;
+export type Habit = (program: Program) => Promise<void>;
 
 const PAUSES_MS = [5, 0, 40, 400];
 
 /** 8: what a call finds is not older than the call. */
 export const HABITS: Readonly<Record<string, Habit>> = {
+  ...LISTENERS,
+
   /** Only listens. */
   listens: () => Promise.resolve(),
 
@@ -40,8 +51,7 @@ export const HABITS: Readonly<Record<string, Habit>> = {
     const since = world.now;
     const snapshot = await watching.watcher.snapshot().catch(() => undefined);
     if (!snapshot || isFaulty) return;
-    const files = [...snapshot.files].map(([key, { content }]) => [key, String(content)] as const);
-    const report = { at: world.now, units: byUnit(new Map(files), watched.unitOf) };
+    const report = { at: world.now, units: unitsOf(snapshot, watched) };
     world.note('program', `has a snapshot: ${[...report.units.values()].join('| ')}`);
     assertExisted(report, history, since, 'snapshot()');
     for (const unit of volumesIn(history)) assertFresh(unit, report, history.of(unit), since, 'snapshot()');
@@ -54,13 +64,69 @@ export const HABITS: Readonly<Record<string, Habit>> = {
     const fs = world.library.fs as unknown as ResilientWatcherOptions['fs'];
     const snapshot = await readVolume(watched.path, { fs }).catch(() => undefined);
     if (!snapshot || isFaulty) return;
-    const files = [...snapshot.files].map(([key, { content }]) => [key, String(content)] as const);
-    const report = { at: world.now, units: byUnit(new Map(files), watched.unitOf) };
+    const report = { at: world.now, units: unitsOf(snapshot, watched) };
     world.note('program', `has read: ${[...report.units.values()].join('| ')}`);
     assertExisted(report, history, since, 'readVolume()');
     for (const unit of volumesIn(history)) assertFresh(unit, report, history.of(unit), since, 'readVolume()');
   },
+
+  async waits({ world, watched, history, isFaulty }) {
+    await world.sleep(world.choices.oneOf(PAUSES_MS));
+    const since = world.now;
+    const { library, random } = world;
+    const fs = library.fs as unknown as ResilientWatcherOptions['fs'];
+    const options = { ...watched.options, fs, random, timeoutMs: 2_000 };
+    const found = await waitFor(watched.path, options).catch((error: unknown) => error);
+    if (found instanceof TargetError) return;
+    if (found instanceof Error) throw found;
+    const snapshot = found as Snapshot;
+    if (snapshot.kind === 'missing') throw new Violation(5, 'waitFor() resolves to what is missing');
+    if (isFaulty) return;
+    const report = { at: world.now, units: unitsOf(snapshot, watched) };
+    for (const unit of volumesIn(history)) assertFresh(unit, report, history.of(unit), since, 'waitFor()');
+  },
+
+  /** A second start changes nothing. */
+  async startsAgain({ world, watching }) {
+    await world.sleep(world.choices.oneOf(PAUSES_MS));
+    const told = watching.watcher.current;
+    const started = watching.watcher.start();
+    if (watching.watcher.current !== told) throw new Violation(4, 'start() reports again');
+    await started;
+  },
+
+  /** A closed watcher does not start again. The program creates another one. */
+  async restarts({ world, watching }) {
+    await world.sleep(world.choices.oneOf(PAUSES_MS));
+    const closed = watching.close();
+    const refused = await watching.watcher.start().catch((error: unknown) => error);
+    if (!(refused instanceof ClosedError)) throw new Violation(7, 'a closed watcher starts');
+    await closed;
+    await world.sleep(world.choices.oneOf(PAUSES_MS));
+    await watching.restart();
+  },
+
+  /** A file is added to a group, and removed again. */
+  async regroups({ world, watching, watched, isFaulty }) {
+    if (typeof watched.path === 'string') return;
+    const path = '/extra';
+    Array.from(write(world.machine.process().fs, path, 'one more'));
+    watching.extra = path;
+    await world.sleep(world.choices.oneOf(PAUSES_MS));
+    for (const call of ['add', 'remove', 'add', 'remove'] as const) {
+      world.note('program', `${call}s a file`);
+      await watching.watcher[call](path);
+      const isTold = watching.watcher.current?.files.has(path) === true;
+      if (isTold !== (call === 'add') && !isFaulty)
+        throw new Violation(5, `${call}() resolves before it is told`);
+      await world.sleep(world.choices.oneOf(PAUSES_MS));
+    }
+  },
 };
+
+function unitsOf({ files }: Snapshot, { unitOf }: Watched): Map<string, string> {
+  return byUnit(new Map([...files].map(([key, { content }]) => [key, String(content)])), unitOf);
+}
 
 /** Only where one volume is all that is watched: other sets wait for each other, and plain files until they settle. */
 function volumesIn(history: History): string[] {

@@ -1,32 +1,39 @@
 /**
- * A file on a server that stops answering. It is unmounted lazily, and another server is mounted in its place, or it
+ * A file or a volume on a server that stops answering. It is unmounted lazily, and another server is mounted in its place, or it
  * answers again. No call that waits for the server may hold up the process, `close()`, or what is mounted instead.
  */
 import { ResilientWatcher, type Change, type ResilientWatcherOptions } from '../../../src/index.js';
-import { write } from '../actors/calls.js';
+import { write as writeFile } from '../actors/calls.js';
+import { KUBELET, publish } from '../actors/volumes.js';
 import { Violation, type World } from '../world.js';
 
 const POINT = '/n';
-const PATH = `${POINT}/f`;
 
 /** Polling, reading the mount table, and settling take less together. */
 const PATIENCE_MS = 10_000;
 
-function publish(world: World, text: string): void {
+function write(world: World, isVolume: boolean, text: string): void {
   const { fs } = world.machine.process();
-  Array.from(write(fs, PATH, text));
+  const at = { fs, world, directory: POINT, manner: KUBELET };
+  const revision = `..2030_01_01_00_00_00.${Math.floor(world.random() * 1e9)}`;
+  Array.from(isVolume ? publish(at, revision, new Map([['f', text]])) : writeFile(fs, `${POINT}/f`, text));
 }
 
 export async function hang(world: World): Promise<void> {
   const { choices, machine } = world;
   machine.process().fs.mkdirSync(POINT, 0o755);
   let mount = machine.mount(POINT, { type: 'nfs4' });
-  publish(world, 'the first text');
+  const isVolume = choices.choose(2) === 1;
+  write(world, isVolume, 'the first text');
   const told: string[] = [];
   const watch = (): ResilientWatcher => {
     const fs = world.library.fs as unknown as ResilientWatcherOptions['fs'];
-    const watcher = new ResilientWatcher(PATH, { fs, random: world.random, backend: 'fs' });
-    watcher.on('change', ({ current }: Change) => told.push(String(current.content)));
+    const watcher = new ResilientWatcher(isVolume ? POINT : `${POINT}/f`, {
+      fs,
+      random: world.random,
+      backend: 'fs',
+    });
+    watcher.on('change', ({ current }: Change) => told.push(String(current.files.get('f')?.content)));
     return watcher;
   };
   const watcher = watch();
@@ -46,7 +53,7 @@ export async function hang(world: World): Promise<void> {
       mount = machine.mount(POINT, { type: choices.oneOf(['nfs4', 'ext4']) });
       world.note('administrator', 'mounts');
     } else mount.isHung = false;
-    publish(world, 'the last text');
+    write(world, isVolume, 'the last text');
     await world.through(Promise.all(starts), 'start()');
     await world.rest(PATIENCE_MS);
     if (told.at(-1) !== 'the last text')

@@ -1,7 +1,12 @@
 /** A program that watches a target. */
-import { ResilientWatcher, type Change, type ResilientWatcherOptions } from '../../../src/index.js';
+import {
+  ListenerError,
+  ResilientWatcher,
+  type Change,
+  type ResilientWatcherOptions,
+} from '../../../src/index.js';
 import type { Report } from '../invariants.js';
-import { byUnit, UNREAD } from '../views.js';
+import { byUnit } from '../views.js';
 import { Violation, type World } from '../world.js';
 
 /** What is watched. */
@@ -14,27 +19,41 @@ export interface Watched {
 }
 
 export class Watching {
-  readonly watcher: ResilientWatcher;
-  readonly reports: Report[] = [];
+  watcher: ResilientWatcher;
+  /** Those of the current watcher. */
+  reports: Report[] = [];
   /** Ms since the schedule began. */
   since = 0;
+  /** Whether listeners of the program fail. */
+  hasFailingListener = false;
+  /** A file that the program adds to a group and removes again. */
+  extra: string | undefined;
   readonly #world: World;
   readonly #watched: Watched;
+  readonly #closed = new WeakSet<ResilientWatcher>();
   #last: Change | undefined;
-  #isClosed = false;
   #isUnreadable = false;
   #violation: Violation | undefined;
 
   constructor(world: World, watched: Watched) {
     this.#world = world;
     this.#watched = watched;
-    const fs = world.library.fs as unknown as ResilientWatcherOptions['fs'];
-    this.watcher = new ResilientWatcher(watched.path, { ...watched.options, fs, random: world.random });
-    this.watcher.on('change', (change) => this.#received(change));
+    this.watcher = this.#create();
+  }
+
+  #create(): ResilientWatcher {
+    const fs = this.#world.library.fs as unknown as ResilientWatcherOptions['fs'];
+    const { path, options } = this.#watched;
+    const watcher = new ResilientWatcher(path, { ...options, fs, random: this.#world.random });
+    watcher.on('change', (change) => this.#received(watcher, change));
     for (const name of ['unreadable', 'readable', 'degraded', 'recovered', 'restart', 'warning'] as const) {
-      this.watcher.on(name, () => this.#event(name));
+      watcher.on(name, () => this.#event(watcher, name));
     }
-    this.watcher.on('error', (error) => this.#violated(new Violation(6, error.stack ?? error.message)));
+    watcher.on('error', (error) => {
+      if (this.hasFailingListener && error instanceof ListenerError) return;
+      this.#violated(new Violation(6, error.stack ?? error.message));
+    });
+    return watcher;
   }
 
   async start(): Promise<void> {
@@ -46,13 +65,22 @@ export class Watching {
 
   async close(): Promise<void> {
     this.#world.note('program', 'closes');
-    const closed = this.watcher.close();
-    this.#isClosed = true;
+    const { watcher } = this;
+    const closed = watcher.close();
+    this.#closed.add(watcher);
     await closed;
   }
 
-  #received(change: Change): void {
-    this.#event(`change (${change.cause})`);
+  /** A new watcher of the same target. The old one is closed. */
+  async restart(): Promise<void> {
+    this.reports = [];
+    this.#last = undefined;
+    this.watcher = this.#create();
+    await this.start();
+  }
+
+  #received(watcher: ResilientWatcher, change: Change): void {
+    this.#event(watcher, `change (${change.cause})`);
     const { previous, current, added, changed, removed } = change;
     const before = textOf(previous);
     const view = new Map(before);
@@ -68,20 +96,20 @@ export class Watching {
     if (this.#last && !isSame(before, textOf(this.#last.current))) {
       this.#violated(new Violation(4, 'previous is not what was told last'));
     }
-    const isRead = ![...before.values(), ...now.values()].includes(UNREAD);
-    if (this.#last && isRead && previous.kind === current.kind && isSame(before, now)) {
+    if (this.#last && previous.kind === current.kind && isSame(before, now)) {
       this.#violated(new Violation(4, 'the same was told twice'));
     }
     this.#last = change;
+    if (this.extra !== undefined) now.delete(this.extra);
     const units = byUnit(now, this.#watched.unitOf);
     this.#world.note('program', `is told ${current.kind} ${[...units.values()].join('| ')}`);
     this.reports.push({ at: this.#world.now, units });
   }
 
-  #event(name: string): void {
+  #event(watcher: ResilientWatcher, name: string): void {
     this.#world.note('program', name);
     this.#isUnreadable ||= name === 'unreadable';
-    if (this.#isClosed) this.#violated(new Violation(7, `${name} after close()`));
+    if (this.#closed.has(watcher)) this.#violated(new Violation(7, `${name} after close()`));
   }
 
   /** 5, 6: if no event was lost and no call fails, no resync finds anything, and nothing is unreadable. */

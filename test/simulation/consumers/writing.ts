@@ -74,7 +74,7 @@ const FAILURES = ['EIO', 'ENOSPC', 'EACCES', 'EMFILE', 'EINTR'];
 const LOOKUPS = ['lstat', 'fstat', 'readlink', 'readdir', 'read', 'close', 'fsync'];
 
 /** A fate is met before one of so many system calls. */
-const MAX_CALLS = 60;
+const MAX_CALLS = 80;
 
 /** The directory, and links to it: writes to different paths do not wait for each other. */
 const DIRECTORY = '/w';
