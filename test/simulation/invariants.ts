@@ -54,11 +54,13 @@ function isBusy(states: readonly State[], at: number): boolean {
   return now !== undefined && (!now.isPublished || at - now.from <= LONG_MS);
 }
 
-function isDue({ from, text, isPublished }: State, at: number, patience: Patience): boolean {
+function isDue({ from, to, text, isPublished }: State, at: number, patience: Patience): boolean {
   if (from > at) return false;
   const { settleMs, missingGraceMs } = patience;
   const isEmpty = text === NOTHING || text.endsWith('= ');
-  return isPublished || at - from >= (isEmpty ? missingGraceMs : settleMs);
+  // What is gone must not have come back in the meantime.
+  const end = text === NOTHING ? Math.min(to, at) : at;
+  return isPublished || end - from >= (isEmpty ? missingGraceMs : settleMs);
 }
 
 function wrongReport(

@@ -8,6 +8,7 @@ import { parseArgs } from 'node:util';
 import { MEDIA } from './consumers/writing.js';
 import { each, explore } from './explore.js';
 import { KINDS } from './kinds.js';
+import { POLLED } from './polled.js';
 import { SCENES } from './scenes.js';
 import { runSchedule, type Outcome } from './schedule.js';
 import { shrink } from './shrink.js';
@@ -37,7 +38,7 @@ const { values } = parseArgs({
 });
 
 const kinds = values.kind?.split(',') ?? [
-  ...Object.keys({ ...KINDS, ...SCENES, ...MEDIA }),
+  ...Object.keys({ ...KINDS, ...SCENES, ...POLLED, ...MEDIA }),
   'hang',
   'neighbors',
 ];

@@ -8,6 +8,7 @@ import { MEDIA, Writing } from './consumers/writing.js';
 import { History } from './history.js';
 import { checkAllIsTold, checkReports } from './invariants.js';
 import { KINDS } from './kinds.js';
+import { POLLED } from './polled.js';
 import { nextRealTurn } from './globals.js';
 import { SCENES } from './scenes.js';
 import { leftovers, pendingTimers } from './time.js';
@@ -55,10 +56,10 @@ async function play(world: World, kind: string): Promise<void> {
   if (kind === 'neighbors') return neighbors(world);
   const medium = MEDIA[kind];
   if (medium) return new Writing(world, medium).run();
-  const scene = (KINDS[kind] ?? SCENES[kind])?.(world);
+  const scene = (KINDS[kind] ?? SCENES[kind] ?? POLLED[kind])?.(world);
   if (!scene)
     throw new Error(
-      `There is no kind "${kind}"; there are ${Object.keys({ ...KINDS, ...SCENES }).join(', ')}`,
+      `There is no kind "${kind}"; there are ${Object.keys({ ...KINDS, ...SCENES, ...POLLED }).join(', ')}`,
     );
   const history = new History();
   const observer = world.machine.process();
