@@ -1,7 +1,7 @@
 /**
  * The watchers that are compared, each as it is by default and in the best configuration that its documentation has for
  * files which are replaced. `groups`: what it is made for; all without. `advice`: what its users can do about what is left
- * with the best configuration.
+ * with the best configuration. `node`: the Node.js that it needs, 22_022 for 22.22.
  */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -9,14 +9,23 @@ import { fileURLToPath } from 'node:url';
 
 const folder = fileURLToPath(new URL('.', import.meta.url));
 export const build = join(folder, '.build');
+/** Packages of npm that are binaries. */
+export const runtimes = { node: '24.21.0', bun: '1.4.5', deno: '2.9.6' };
+export const runtime = (name) => join(build, 'runtimes', runtimes[name], 'node_modules/.bin', name);
 
 const volumes = ['volume', 'secret', 'token', 'certificate', 'process', 'limits', 'user'];
 
-const node = (script, configuration) => [
-  process.execPath,
-  join(folder, 'contestants/node', `${script}.mjs`),
-  '{path}',
+/** The configuration comes before the paths, of which the suite may give several. */
+const script = (name, configuration) => [
+  join(folder, 'contestants/node', `${name}.mjs`),
   configuration,
+  '{path}',
+];
+const node = (name, configuration) => ['node', ...script(name, configuration)];
+const bun = (configuration) => [runtime('bun'), ...script('fs-watch', configuration)];
+const deno = (configuration) => [
+  ...[runtime('deno'), 'run', '--quiet', '--no-config', '--allow-all'],
+  ...script('deno-watch-fs', configuration),
 ];
 const go = (library, configuration) => [join(build, 'go'), library, configuration, '{path}'];
 const rust = (library, configuration) => [
@@ -25,13 +34,13 @@ const rust = (library, configuration) => [
   configuration,
   '{path}',
 ];
-const python = (script, configuration) => [
+const python = (name, configuration) => [
   join(build, 'python/bin/python3'),
-  join(folder, 'contestants/python', `${script}_adapter.py`),
-  '{path}',
+  join(folder, 'contestants/python', `${name}_adapter.py`),
   configuration,
+  '{path}',
 ];
-const java = (configuration) => ['java', '-cp', join(build, 'java'), 'Watch', '{path}', configuration];
+const java = (configuration) => ['java', '-cp', join(build, 'java'), 'Watch', configuration, '{path}'];
 
 const text = (file) => readFileSync(new URL(file, import.meta.url), 'utf8');
 const ofNode = (name) => JSON.parse(text(`../node_modules/${name}/package.json`)).version;
@@ -45,8 +54,7 @@ const ofPython = (name) =>
 const entry = (language, name, version, command, how, rest) =>
   Object.entries(how).map(([configuration, says]) => ({
     ...{ language, name, version, configuration, says, ...rest },
-    ...(configuration === 'default' &&
-      how.best && { advice: `Configure it as in its best row: ${how.best}.` }),
+    ...(configuration !== 'best' && how.best && { advice: `Configure it as in its best row: ${how.best}.` }),
     command: command(configuration),
   }));
 
@@ -70,7 +78,7 @@ export default [
   ...entry(
     'Node',
     'fs.watch',
-    process.version.slice(1),
+    runtimes.node,
     (configuration) => node('fs-watch', configuration),
     { default: 'on the file', best: 'on its directory, reading at every event' },
     {
@@ -81,21 +89,31 @@ export default [
   ...entry(
     'Node',
     'fs.watchFile',
-    process.version.slice(1),
+    runtimes.node,
     (configuration) => node('fs-watch-file', configuration),
     { default: 'every 5,007 ms', best: 'every 500 ms' },
     {
       advice: 'Read the file twice if it may be written in place.',
     },
   ),
-  ...entry(
-    'Node',
-    'chokidar',
-    ofNode('chokidar'),
-    (configuration) => node('chokidar', configuration),
-    { default: 'on the file', best: '`usePolling` and `awaitWriteFinish`, on the directory' },
-    { advice: 'Wait until the directory exists, start again when it was replaced, and listen to `error`.' },
-  ),
+  ...[5, 6].flatMap((major) => {
+    const module = major === 5 ? 'chokidar' : 'chokidar-6';
+    return entry(
+      'Node',
+      `chokidar ${major}`,
+      ofNode(module),
+      (configuration) => node('chokidar', `${module} ${configuration}`),
+      {
+        default: 'on the file',
+        directory: 'on its directory',
+        best: 'polling with `awaitWriteFinish`, on its directory',
+      },
+      {
+        ...(major === 6 && { node: 22_022 }),
+        advice: 'Wait until the directory exists, start again when it was replaced, and listen to `error`.',
+      },
+    );
+  }),
   ...entry(
     'Node',
     '@parcel/watcher',
@@ -114,6 +132,22 @@ export default [
     (configuration) => node('watchpack', configuration),
     { default: 'on the file', best: '`followSymlinks`, `poll: 200`' },
     { advice: 'Wait until the file exists before you watch it, and read every few seconds as well.' },
+  ),
+  ...entry(
+    'Bun',
+    "Bun's fs.watch",
+    runtimes.bun,
+    bun,
+    { default: 'on the file', best: 'on its directory, reading at every event' },
+    { advice: 'As with `fs.watch` of Node.js.' },
+  ),
+  ...entry(
+    'Deno',
+    'Deno.watchFs',
+    runtimes.deno,
+    deno,
+    { default: 'on the file', best: 'on its directory, reading at every event' },
+    { advice: 'As with `fs.watch` of Node.js.' },
   ),
   ...entry(
     'Go',

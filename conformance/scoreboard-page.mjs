@@ -21,23 +21,49 @@ function score({ sequences }, group) {
 
 const cell = (found) => (found ? `${found.right}/${found.of}` : '–');
 const rate = (result) => score(result).right / score(result).of;
-/** The best first; those that do not take part in everything come last. */
+/** The best first, of equals the fastest; those that do not take part in everything come last. */
 const ranked = ({ results, list }) =>
   results.toSorted(
     (a, b) =>
       Number(b.sequences.length === list.length) - Number(a.sequences.length === list.length) ||
-      rate(b) - rate(a),
+      rate(b) - rate(a) ||
+      delayOf(a) - delayOf(b),
   );
+const valueOf = ({ measures = [] }, name, value) =>
+  measures.find((measure) => measure.name === name)?.values?.[value];
+const delayOf = (result) => valueOf(result, 'delay', 'p50Ms') ?? Infinity;
 const title = ({ name, configuration }) => `${name}, ${configuration}`;
-const milliseconds = (value) => (value === null ? '–' : `${value} ms`);
+
+/** What a user chooses by, beside the verdicts: the head of the column, its measure and its value. */
+const COSTS = [
+  ['p50 ms', 'delay', 'p50Ms'],
+  ['p99 ms', 'delay', 'p99Ms'],
+  ['needless reports', 'delay', 'needless'],
+  ['idle, 1 file', 'idle', 'cpuMs'],
+  ['idle, 1,000', 'files', 'cpuMs'],
+  ['update of 1,000', 'files', 'updateCpuMs'],
+  ['calls a second', 'calls', 'idle'],
+  ['calls an update', 'calls', 'update'],
+  ['torn sets', 'sets', 'torn'],
+  ['hung mount stops', 'hang', 'stops'],
+];
+
+const named = ({ name, version, configuration }) => {
+  const shown = name === 'resilient-watcher' ? `**${name}**` : name;
+  return [shown, version, configuration].filter(Boolean).join(' ');
+};
+
+const line = (cells) => `| ${cells.join(' | ')} |`;
+const rule = (texts, numbers) => line([...Array(texts).fill('---'), ...Array(numbers).fill('--:')]);
+
+function costs(result) {
+  const values = COSTS.map(([, name, value]) => valueOf(result, name, value) ?? '–');
+  return line([named(result), cell(score(result)), ...values]);
+}
 
 function row(result) {
-  const { language, name, version, configuration } = result;
-  const shown = name === 'resilient-watcher' ? `**${name}**` : name;
   const cells = Object.keys(COLUMNS).map((group) => cell(score(result, group)));
-  const total = cell(score(result));
-  const delays = [milliseconds(result.medianMs), milliseconds(result.p99Ms)];
-  return `| ${[shown, language, version, configuration, ...cells, total, ...delays].join(' | ')} |`;
+  return line([named(result), result.language, ...cells, cell(score(result))]);
 }
 
 /** The names of what it got wrong, by verdict. */
@@ -76,35 +102,64 @@ function section(result) {
 /** `a, b and c`. */
 const listed = (names) => names.join(', ').replace(/, ([^,]+)$/, ' and $1');
 
+/** The table of what a user chooses by, and what its columns are. */
+function costSection(run, loads) {
+  return [
+    '## Which one to choose',
+    '',
+    line(['watcher', 'right', ...COSTS.map(([head]) => head)]),
+    rule(1, 1 + COSTS.length),
+    ...ranked(run).map(costs),
+    '',
+    'Sorted by what was right, then by the delay. The columns, which `watch-conformance --measure` prints:',
+    '',
+    '- **p50, p99**: from the rename that is the swap to the line of the program, ms, in 25 updates at random moments.',
+    '- **needless reports**: for each update, how often the watcher reported a file that was the same as before.',
+    '- **idle**: CPU time of the program while nothing happens, ms a second, with one file and with 1,000 files of one volume;',
+    '  **update of 1,000**: CPU time when one of these changes, ms.',
+    '- **calls**: system calls while nothing happens, and for an update, counted by `strace`.',
+    '- **torn sets**: in 200 swaps, how often two files of a volume were read of two updates.',
+    '- **hung mount stops**: what another file on a mount that does not answer keeps from being shown.',
+    '',
+    '`–`: not shown, or not measured, because less than half of the sequences were right. Every adapter reads the file when its',
+    'watcher says that something has changed, and does nothing else. A poll looks cheap for one file, and multiplies with the',
+    'files; its delay is half its period.',
+    '',
+    `Other work ran on the machine: the load average at the start of a measure was ${Math.min(...loads)} to ${Math.max(...loads)}, so delays and`,
+    'CPU times are longer than on a quiet machine, p99 above all; system calls are not. Compare within this page only.',
+    '',
+  ];
+}
+
 /** docs/scoreboard.md */
 export function page(run) {
   const versions = Object.entries(run.toolchains).map(([language, { version, reason }]) =>
     version ? `${language} ${version.replace(/^v/, '')}` : `${language} left out: ${reason}`,
   );
-  const columns = ['watcher', 'language', 'version', 'configuration', ...Object.values(COLUMNS)];
+  const loads = run.results.flatMap(({ load }) => (load === undefined ? [] : [load]));
   return [
     '# Scoreboard',
     '',
     '<!-- Written by `npm run scoreboard`. Do not edit. -->',
     '',
     `How watchers for ${listed(Object.keys(run.toolchains))} handle the updates that Kubernetes makes:`,
-    `${run.list.length} sequences, described in [conformance](conformance.md). A cell shows how many of the sequences of a group`,
-    'were right, of those that were played.',
+    `${run.list.length} sequences, described in [conformance](conformance.md). Run on ${run.date}: ${run.machine};`,
+    `${versions.join('; ')}.`,
     '',
-    ...(run.note ? [run.note, ''] : []),
+    ...(loads.length === 0 ? [] : costSection(run, loads)),
+    '## Verdicts by group',
+    '',
+    'A cell shows how many of the sequences of a group were right, of those that were played.',
+    '',
     '![Sequences that were right, by group](scoreboard.svg)',
     '',
-    `Run on ${run.date}: ${run.machine}; ${versions.join('; ')}.`,
-    '',
-    `| ${[...columns, 'all', 'median', 'p99'].join(' | ')} |`,
-    `| ${[...columns.map((_, index) => (index < 4 ? '---' : '--:')), '--:', '--:', '--:'].join(' | ')} |`,
+    line(['watcher', 'language', ...Object.values(COLUMNS), 'all']),
+    rule(2, Object.keys(COLUMNS).length + 1),
     ...ranked(run).map(row),
     '',
-    `The delay is from the beginning of an update to the line of the program, with ${run.jobs} sequences at a time on this machine, so`,
-    'compare it within this page only; where inotify is at its limits, it is that of polling. `–` is a group that a watcher is not',
-    'made for. Every adapter reads the file when its watcher says that something has changed, and does nothing else: it does not',
-    'retry what its watcher refuses, except where the configuration says so. What is torn, and what is passed over in a burst, is a',
-    'matter of chance: from one run to the next a row may differ by up to four sequences.',
+    `${run.jobs} sequences ran at a time. \`–\` is a group that a watcher is not made for. No adapter retries what its watcher refuses,`,
+    'except where the configuration says so. What is torn, and what is passed over in a burst, is a matter of chance: from one run',
+    'to the next a row may differ by up to four sequences.',
     '',
     'Is your library configured wrong here? Its adapter is in `conformance/contestants`, and the issue form *You configured us wrong* is for',
     'you.',

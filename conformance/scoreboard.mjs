@@ -1,23 +1,25 @@
 /**
  * Runs the suite against every watcher of contestants.mjs.
  *
- *     npm run scoreboard                 all of them, about half an hour; writes docs/scoreboard.md and its pictures
- *     npm run scoreboard -- Node         those of one language, and writes nothing; ends with 1 if this library or the
- *                                        reference reader is not perfect
+ *     npm run scoreboard                 all of them, about an hour; writes docs/scoreboard.md and its pictures
+ *     npm run scoreboard -- measures     measures again, at a quieter moment, and keeps the verdicts
+ *     npm run scoreboard -- Node         those of one language, briefly, and writes nothing; ends with 1 if this
+ *                                        library or the reference reader is not perfect, or an adapter does not start
  */
 import { spawn } from 'node:child_process';
-import { writeFileSync } from 'node:fs';
-import { cpus, release } from 'node:os';
+import { readFileSync, writeFileSync } from 'node:fs';
+import { cpus, loadavg, release } from 'node:os';
 import { fileURLToPath } from 'node:url';
 
-import contestants from './contestants.mjs';
+import contestants, { runtime } from './contestants.mjs';
 import { page, picture } from './scoreboard-page.mjs';
 import { prepare } from './toolchains.mjs';
 
 /** At a time. They wait most of the time. */
 const JOBS = 16;
 const cli = fileURLToPath(new URL('bin.js', import.meta.url));
-const [only] = process.argv.slice(2);
+const [asked] = process.argv.slice(2);
+const isCheck = asked !== undefined && asked !== 'measures';
 
 /** Resolves to what the program prints, one JSON document a line. */
 function conformance(args) {
@@ -35,71 +37,104 @@ function conformance(args) {
   });
 }
 
+/** In the check, the Node.js that runs this; else the one that the page names. */
+const commandOf = ({ command: [program, ...args] }) => [
+  program === 'node' ? (isCheck ? process.execPath : runtime('node')) : program,
+  ...args,
+];
+const title = ({ name, configuration }) => `${name}, ${configuration}`;
+const ran = ({ event }) => event === 'sequence';
+
 async function play(contestant) {
-  const {
-    language,
-    name,
-    version,
-    configuration,
-    says,
-    groups = [],
-    advice,
-    command,
-    mustBePerfect,
-  } = contestant;
+  const { language, name, version, configuration, says, groups = [] } = contestant;
   const chosen = groups.flatMap((group) => ['--only', group]);
-  // What others miss is waited for only if it is written down.
-  if (only !== undefined && !mustBePerfect) chosen.push('--timeout', '2000');
-  const documents = await conformance([...chosen, '--jobs', String(JOBS), '--', ...command]);
+  const documents = await conformance([...chosen, '--jobs', String(JOBS), '--', ...commandOf(contestant)]);
   const total = documents.find(({ event }) => event === 'total');
   if (!total) throw new Error(`${name}: ${JSON.stringify(documents.at(-1))}`);
-  const reports = documents.filter(({ event }) => event === 'sequence');
-  console.log(`${name}, ${configuration}: ${total.right} of ${total.sequences - total.skipped}`);
-  const sequences = reports.map(({ name, group, verdict, says }) => ({
+  console.log(`${title(contestant)}: ${total.right} of ${total.sequences - total.skipped}`);
+  const sequences = documents.filter(ran).map(({ name, group, verdict, says }) => ({
     ...{ name, group, verdict },
     ...(verdict !== 'right' && { says: says.replace(/conformance-\w+/g, 'conformance') }),
   }));
-  const { medianMs, p99Ms } = total;
-  return { language, name, version, configuration, says, medianMs, p99Ms, sequences };
+  return { language, name, version, configuration, says, sequences };
 }
 
-const languages = [...new Set(contestants.map(({ language }) => language))].filter(
-  (language) => only === undefined || language === only,
-);
-const toolchains = prepare(languages);
-const [{ sequences: list }] = await conformance(['--list']);
-const results = [];
-for (const contestant of contestants.filter(({ language }) => languages.includes(language))) {
-  if (toolchains[contestant.language].reason === undefined) results.push(await play(contestant));
-  else console.log(`${contestant.name}: skipped, ${toolchains[contestant.language].reason}`);
+async function measure(contestant) {
+  const load = Math.round(loadavg()[0] * 10) / 10;
+  const documents = await conformance(['--measure', '--', ...commandOf(contestant)]);
+  const measures = documents.filter(({ event }) => event === 'measure').map(({ event: _, ...rest }) => rest);
+  console.log(`${title(contestant)} (load ${load}): ${measures.map(({ says }) => says).join('; ')}`);
+  return { load, measures };
 }
 
-const imperfect = contestants
-  .filter(({ mustBePerfect }) => mustBePerfect)
-  .flatMap(({ name }) => results.filter((result) => result.name === name))
-  .flatMap(({ name, sequences }) => sequences.map((sequence) => ({ contestant: name, ...sequence })))
-  .filter(({ verdict }) => verdict !== 'right' && verdict !== 'skipped');
-for (const { contestant, name, verdict, says } of imperfect) {
-  console.error(`${contestant} has to be perfect: ${name}: ${verdict}, ${says}`);
-  process.exitCode = 1;
+/** Shows that each adapter starts; what it misses is no news. */
+async function starts(contestant) {
+  const [report] = await conformance(['--only', 'swap', '--timeout', '1000', '--', ...commandOf(contestant)]);
+  const hasStarted = !['silent', 'crashed'].includes(report.verdict);
+  console.log(`${title(contestant)}: ${hasStarted ? 'starts' : `${report.verdict}, ${report.says}`}`);
+  return hasStarted;
 }
 
-if (only === undefined) {
-  const write = (file, text) => writeFileSync(fileURLToPath(new URL(file, import.meta.url)), text);
-  const [{ model }] = cpus();
-  const run = {
-    date: new Date().toISOString().slice(0, 10),
-    jobs: JOBS,
-    machine: `${cpus().length} × ${model}, Linux ${release()}`,
-    toolchains,
+async function check(language) {
+  const [major, minor] = process.versions.node.split('.').map(Number);
+  const node = major * 1_000 + minor;
+  for (const contestant of contestants.filter((each) => each.language === language)) {
+    if (node < (contestant.node ?? 0)) console.log(`${title(contestant)}: skipped, it needs a newer Node.js`);
+    else if (contestant.mustBePerfect) await isPerfect(await play(contestant));
+    else if (!(await starts(contestant))) process.exitCode = 1;
+  }
+}
+
+function isPerfect({ name, sequences }) {
+  const wrong = sequences.filter(({ verdict }) => verdict !== 'right' && verdict !== 'skipped');
+  for (const { name: sequence, verdict, says } of wrong) {
+    console.error(`${name} has to be perfect: ${sequence}: ${verdict}, ${says}`);
+    process.exitCode = 1;
+  }
+}
+
+/** Both phases take the contestants in turn, so that all have their share of what else the machine does. */
+async function publish() {
+  const toolchains = prepare([...new Set(contestants.map(({ language }) => language))]);
+  const [{ sequences: list }] = await conformance(['--list']);
+  const taking = contestants.filter(({ language }) => toolchains[language].reason === undefined);
+  const machine = `${cpus().length} × ${cpus()[0].model}, Linux ${release()}`;
+  let run = {
+    ...{ date: today(), jobs: JOBS, machine, toolchains },
     list: list.map(({ name, group }) => ({ name, group })),
-    results,
+    results: [],
   };
-  // A line for each watcher.
-  const lines = results.map((result) => JSON.stringify(result)).join(',\n');
-  const rest = JSON.stringify({ ...run, results: [] }).slice(0, -']}'.length);
-  write('scoreboard.json', `${rest}\n${lines}\n]}\n`);
-  write('../docs/scoreboard.md', page(run));
-  write('../docs/scoreboard.svg', picture(run));
-  write('../docs/scoreboard-narrow.svg', picture(run, true));
+  if (asked === 'measures')
+    run = JSON.parse(readFileSync(new URL('scoreboard.json', import.meta.url), 'utf8'));
+  else for (const contestant of taking) run.results.push(await play(contestant));
+  write(run);
+  run.measured = today();
+  for (const contestant of taking) {
+    const result = run.results.find((each) => title(each) === title(contestant));
+    // The costs of what is rarely right are no news.
+    if (result && isMostlyRight(result)) Object.assign(result, await measure(contestant));
+  }
+  write(run);
+  for (const result of run.results) {
+    if (contestants.some((each) => each.mustBePerfect && title(each) === title(result))) isPerfect(result);
+  }
 }
+
+const isMostlyRight = ({ sequences }) =>
+  sequences.filter(({ verdict }) => verdict === 'right').length * 2 > sequences.length;
+
+const today = () => new Date().toISOString().slice(0, 10);
+
+function write(run) {
+  const save = (file, text) => writeFileSync(fileURLToPath(new URL(file, import.meta.url)), text);
+  // A line for each watcher.
+  const lines = run.results.map((result) => JSON.stringify(result)).join(',\n');
+  const { results: _, ...rest } = run;
+  save('scoreboard.json', `${JSON.stringify(rest).slice(0, -1)},"results":[\n${lines}\n]}\n`);
+  save('../docs/scoreboard.md', page(run));
+  save('../docs/scoreboard.svg', picture(run));
+  save('../docs/scoreboard-narrow.svg', picture(run, true));
+}
+
+if (isCheck) await check(asked);
+else await publish();

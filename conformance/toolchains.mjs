@@ -4,7 +4,7 @@ import { existsSync, mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
-import { build } from './contestants.mjs';
+import { build, runtime, runtimes } from './contestants.mjs';
 
 const folder = (name) => fileURLToPath(new URL(name, import.meta.url));
 const run = (file, args, options = {}) =>
@@ -13,8 +13,18 @@ const run = (file, args, options = {}) =>
 /** Python of the system, not of a user, whose directories another user may not enter. */
 const systemPython = existsSync('/usr/bin/python3') ? '/usr/bin/python3' : 'python3';
 
+/** A runtime of npm, and its version. */
+function installed(name) {
+  const prefix = join(build, 'runtimes', runtimes[name]);
+  const flags = ['--no-audit', '--no-fund', '--silent', '--prefix', prefix];
+  if (!existsSync(runtime(name))) run('npm', ['install', ...flags, `${name}@${runtimes[name]}`]);
+  return run(runtime(name), ['--version']).replace(/^\D*/, '');
+}
+
 const TOOLCHAINS = {
-  Node: () => process.version,
+  Node: () => installed('node'),
+  Bun: () => installed('bun'),
+  Deno: () => installed('deno'),
   Go() {
     const version = run('go', ['version']);
     run('go', ['build', '-o', join(build, 'go'), '.'], { cwd: folder('contestants/go') });
@@ -34,7 +44,8 @@ const TOOLCHAINS = {
   },
   Java() {
     const version = run('javac', ['-version']);
-    run('javac', ['-d', join(build, 'java'), folder('contestants/java/Watch.java')]);
+    const sources = ['Watch', 'Show'].map((name) => folder(`contestants/java/${name}.java`));
+    run('javac', ['-d', join(build, 'java'), ...sources]);
     return version.replace('javac ', '');
   },
 };

@@ -33,6 +33,12 @@ const BY_NAME: readonly (readonly [name: string, advice: string])[] = [
   ['becomes-volume', RESOLVE],
   ['link-*', RESOLVE],
   ['file-in-*', SETTLE],
+  ['file-rsync-in-place', SETTLE],
+  [
+    'file-vim',
+    'Watch the directory, not the inode: for a moment the file is missing, then another one is there.',
+  ],
+  ['file-appended', 'Read after IN_MODIFY as well, not only after a rename: the same file was written.'],
   ['file-removed', WAIT],
   ['file-truncated', 'Show an empty file when it stays empty.'],
   ['file-same-time', COMPARE],

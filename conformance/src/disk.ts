@@ -4,6 +4,14 @@ import { join } from 'node:path';
 
 const codeOf = (error: unknown): string | undefined => (error as NodeJS.ErrnoException).code;
 
+const FLAGS = {
+  w: 'O_WRONLY|O_CREAT|O_TRUNC',
+  wx: 'O_WRONLY|O_CREAT|O_EXCL',
+  'wx+': 'O_RDWR|O_CREAT|O_EXCL',
+  a: 'O_WRONLY|O_CREAT|O_APPEND',
+  'r+': 'O_RDWR',
+} as const;
+
 /** The disk of one sequence. */
 export class Disk {
   readonly #record: (call: string) => void;
@@ -35,11 +43,11 @@ export class Disk {
     this.#record(`lchown ${path} :${gid}`);
   }
 
-  /** Opens for writing; the file is created or truncated. */
-  open(path: string, mode = 0o666): number {
-    const descriptor = fs.openSync(path, 'w', mode);
+  /** @param flags as in `node:fs`. Default: the file is created or truncated. */
+  open(path: string, flags: keyof typeof FLAGS = 'w', mode = 0o666): number {
+    const descriptor = fs.openSync(path, flags, mode);
     this.#paths.set(descriptor, path);
-    this.#record(`open ${path} O_WRONLY|O_CREAT|O_TRUNC`);
+    this.#record(`open ${path} ${FLAGS[flags]}`);
     return descriptor;
   }
 
@@ -51,6 +59,12 @@ export class Disk {
   close(descriptor: number): void {
     fs.closeSync(descriptor);
     this.#record(`close ${this.#paths.get(descriptor) ?? ''}`);
+    this.#paths.delete(descriptor);
+  }
+
+  /** Closes what a sequence that ended early has left open. */
+  closeAll(): void {
+    for (const descriptor of this.#paths.keys()) this.close(descriptor);
   }
 
   /** Opens, writes and closes, as a shell does for `>`. */
@@ -61,6 +75,17 @@ export class Disk {
     } finally {
       this.close(descriptor);
     }
+  }
+
+  sync(descriptor: number): void {
+    fs.fsyncSync(descriptor);
+    this.#record(`fsync ${this.#paths.get(descriptor) ?? ''}`);
+  }
+
+  /** Leaves the first bytes of an open file. */
+  cut(descriptor: number, length: number): void {
+    fs.ftruncateSync(descriptor, length);
+    this.#record(`ftruncate ${this.#paths.get(descriptor) ?? ''} ${length}`);
   }
 
   truncate(path: string): void {

@@ -107,7 +107,7 @@ export class KubeletVolume {
       const mode = typeof file === 'string' ? 0o644 : file.mode;
       const path = join(revision, key);
       yield* this.#makeDirectory(join(path, '..'));
-      const descriptor = this.#disk.open(path, mode);
+      const descriptor = this.#disk.open(path, 'w', mode);
       try {
         yield { name: 'open', path };
         this.#disk.write(descriptor, dataOf(file));

@@ -4,7 +4,8 @@ import { availableParallelism, constants as os } from 'node:os';
 import { delimiter, join } from 'node:path';
 import { parseArgs } from 'node:util';
 
-import { FORMATS, listOf, outputFor, type Format } from './output.js';
+import { MEASURES } from './measures.js';
+import { FORMATS, listOf, measureLine, outputFor, type Format } from './output.js';
 import { chosen } from './sequences.js';
 import { isFailure } from './report.js';
 import { playAll } from './suite.js';
@@ -23,14 +24,15 @@ Options:
   --lines <format>   what the program prints: digest, the SHA-256 of the contents (default), or content
   --format <format>  text (default), json (a document a line), tap or junit
   --jobs <n>         how many sequences to run at a time (default: twice the cores, at most ${MOST_JOBS})
-  --list             describe the sequences and exit
+  --measure          measure delay and cost instead of playing sequences; --only takes the name of a measure
+  --list             describe the sequences and the measures, and exit
   --help             show this text and exit
 
 The program follows -- and is started for each sequence, with the path to follow in place of {path}. It prints a line
 for each state that it believes to be current, including the first: the SHA-256 of the contents in hexadecimal. Other
 lines are ignored. It must flush its output, and is killed at the end of each sequence.
 
-Exit codes: 0 if every sequence is right or skipped, 1 otherwise, 2 for a wrong command line.
+Exit codes: 0 if every sequence is right or skipped, or all was measured, 1 otherwise, 2 for a wrong command line.
 
 Examples:
   watch-conformance -- python3 watch.py {path}
@@ -45,6 +47,7 @@ interface Flags {
   readonly lines: LineFormat;
   readonly format: Format;
   readonly jobs: number;
+  readonly isMeasure: boolean;
   readonly isList: boolean;
   readonly isHelp: boolean;
 }
@@ -54,18 +57,29 @@ async function main(args: readonly string[]): Promise<number> {
   const at = args.indexOf('--');
   const flags = flagsOf(at < 0 ? args : args.slice(0, at));
   if (flags.isHelp) return say(HELP);
+  const { isMeasure } = flags;
   const sequences = chosen(flags.only);
-  const unknown = flags.only.find((name) => chosen([name]).length === 0);
-  if (unknown !== undefined) throw new UsageError(`there is no sequence ${unknown}; --list shows all`);
+  const measures = MEASURES.filter(({ name }) => flags.only.length === 0 || flags.only.includes(name));
+  const isKnown = (name: string): boolean =>
+    isMeasure ? measures.some((each) => each.name === name) : chosen([name]).length > 0;
+  const unknown = flags.only.find((name) => !isKnown(name));
+  if (unknown !== undefined) {
+    throw new UsageError(`there is no ${isMeasure ? 'measure' : 'sequence'} ${unknown}; --list shows all`);
+  }
   if (flags.isList) {
     const entries = sequences.map(({ name, group, says }) => ({ name, group, says }));
-    return say(flags.format === 'json' ? JSON.stringify({ sequences: entries }) : listOf(sequences));
+    return say(
+      flags.format === 'json' ? JSON.stringify({ sequences: entries }) : listOf(sequences, MEASURES),
+    );
   }
   const command = at < 0 ? [] : args.slice(at + 1);
   if (!command.some((part) => part.includes('{path}'))) {
     throw new UsageError('the program follows after --, with {path} where the path belongs');
   }
   checkExecutable(command[0] ?? '');
+  if (isMeasure && flags.format !== 'text' && flags.format !== 'json') {
+    throw new UsageError('--measure prints text or json');
+  }
   const output = outputFor(flags.format, (name) => alone(name, flags, command), sequences.length);
   const end = new AbortController();
   let signalled: NodeJS.Signals | undefined;
@@ -76,6 +90,13 @@ async function main(args: readonly string[]): Promise<number> {
     });
   }
   try {
+    if (isMeasure) {
+      for (const measure of measures) {
+        const measured = await measure.run({ command, lines: flags.lines, signal: end.signal });
+        say(measureLine(flags.format, measure.name, measured));
+      }
+      return 0;
+    }
     const reports = await playAll(sequences, {
       ...{ command, lines: flags.lines, timeoutMs: flags.timeoutMs, jobs: flags.jobs },
       ...{ signal: end.signal, onReport: output.report },
@@ -103,6 +124,7 @@ function flagsOf(args: readonly string[]): Flags {
         lines: { type: 'string', default: 'digest' },
         format: { type: 'string', default: 'text' },
         jobs: { type: 'string', default: String(Math.min(MOST_JOBS, availableParallelism() * 2)) },
+        measure: { type: 'boolean', default: false },
         list: { type: 'boolean', default: false },
         help: { type: 'boolean', default: false },
       },
@@ -113,6 +135,7 @@ function flagsOf(args: readonly string[]): Flags {
       lines: oneOf('lines', values.lines, ['digest', 'content']),
       format: oneOf('format', values.format, FORMATS),
       jobs: count('jobs', values.jobs),
+      isMeasure: values.measure,
       isList: values.list,
       isHelp: values.help,
     };

@@ -1,4 +1,5 @@
 /** The formats of the results, all of them on standard output. */
+import type { Measure, Measured } from './measures.js';
 import { GROUPS } from './sequence.js';
 import type { GroupedSequence } from './sequences.js';
 import { isFailure, type Report } from './report.js';
@@ -139,8 +140,15 @@ function totalOf({
   return `${total}; ${repeats} needless lines${delay}`;
 }
 
-/** The sequences with their groups. */
-export function listOf(sequences: readonly GroupedSequence[]): string {
+/** A line for a measure. */
+export function measureLine(format: Format, name: string, measured: Measured): string {
+  return format === 'json'
+    ? JSON.stringify({ event: 'measure', name, ...measured })
+    : `${name.padEnd(8)} ${measured.says}`;
+}
+
+/** The sequences with their groups, and the measures. */
+export function listOf(sequences: readonly GroupedSequence[], measures: readonly Measure[]): string {
   const width = Math.max(...sequences.map(({ name }) => name.length));
   const groups = [...new Set(sequences.map(({ group }) => group))];
   const lines = groups.flatMap((group) => [
@@ -149,5 +157,6 @@ export function listOf(sequences: readonly GroupedSequence[]): string {
       .filter((sequence) => sequence.group === group)
       .map(({ name, says }) => `  ${name.padEnd(width)}  ${says}`),
   ]);
-  return lines.join('\n');
+  const entries = measures.map(({ name, says }) => `  ${name.padEnd(width)}  ${says}`);
+  return [...lines, 'Measures (--measure):', ...entries].join('\n');
 }

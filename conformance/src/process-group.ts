@@ -24,6 +24,11 @@ export class ProcessGroup {
     });
   }
 
+  /** The processes that run. */
+  get members(): string[] {
+    return this.child.pid === undefined ? [] : membersOf(this.child.pid);
+  }
+
   /** Whether there was a process to signal. */
   signal(signal: NodeJS.Signals | 0): boolean {
     const { pid } = this.child;

@@ -75,15 +75,10 @@ export async function showInPlace(
   const length = Math.ceil(content.length / parts);
   stage.part('');
   const descriptor = stage.disk.open(path);
-  try {
-    for (let part = 1; part < parts; part += 1) {
-      stage.part(content.slice(0, part * length));
-      stage.disk.write(descriptor, content.slice((part - 1) * length, part * length));
-      await stage.pause(gapMs);
-    }
-  } catch (error) {
-    stage.disk.close(descriptor);
-    throw error;
+  for (let part = 1; part < parts; part += 1) {
+    stage.part(content.slice(0, part * length));
+    stage.disk.write(descriptor, content.slice((part - 1) * length, part * length));
+    await stage.pause(gapMs);
   }
   await stage.show(() => {
     // A program may wait for the end of the writer, so nothing is held before it.

@@ -166,6 +166,7 @@ export class Stage {
     this.#end.abort();
     await this.#tested?.kill();
     await this.#witness;
+    this.disk.closeAll();
     rmSync(this.directory, { recursive: true, force: true, maxRetries: 3 });
   }
 

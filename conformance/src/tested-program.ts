@@ -9,7 +9,9 @@ export type LineFormat = 'digest' | 'content';
 export interface ProgramOptions {
   readonly command: readonly string[];
   readonly lines: LineFormat;
-  readonly user: { readonly uid: number; readonly gid: number } | undefined;
+  readonly user?: { readonly uid: number; readonly gid: number } | undefined;
+  /** Beside those of this process. */
+  readonly env?: Readonly<Record<string, string>>;
   /** Called for each state that the program shows. */
   readonly onDigest: (digest: string) => void;
   /** Called for each line on stdout that is no digest, and for each line on stderr. */
@@ -35,11 +37,20 @@ export class TestedProgram {
   /** @throws {Error} when it cannot be spawned at all, for example with E2BIG. */
   constructor(options: ProgramOptions) {
     this.#options = options;
-    this.#group = new ProcessGroup(options.command, { stdio: ['ignore', 'pipe', 'pipe'], ...options.user });
+    this.#group = new ProcessGroup(options.command, {
+      stdio: ['ignore', 'pipe', 'pipe'],
+      env: { ...process.env, ...options.env },
+      ...options.user,
+    });
     const { stdout, stderr } = this.#group.child;
     stdout?.setEncoding('utf8').on('data', (chunk: string) => this.#read(chunk));
     stderr?.setEncoding('utf8').on('data', (chunk: string) => this.#readError(chunk));
     void this.#group.ended.then((reason) => this.#ended(reason));
+  }
+
+  /** The numbers of its processes. */
+  get processes(): string[] {
+    return this.#group.members;
   }
 
   /** Stops or continues all processes of the program. */

@@ -57,7 +57,12 @@ function conform(only: readonly string[], command: readonly string[], ...flags: 
   return suite(['--format', 'json', ...names, ...flags, '--', ...command]);
 }
 
-const reference = [process.execPath, join(root, 'conformance/contestants/node/poll.mjs'), '{path}'];
+const reference = [
+  process.execPath,
+  join(root, 'conformance/contestants/node/poll.mjs'),
+  'default',
+  '{path}',
+];
 
 test('a program that reads every 50 ms passes in each group, and the exit code is 0', async () => {
   const names = [

@@ -9,23 +9,23 @@ import (
 )
 
 // watchKoanf watches once (default), or begins again a second after an error, with a new provider (best).
-func watchKoanf(path string, isBest bool) {
-	provider := file.Provider(path)
-	err := provider.Watch(func(_ any, err error) {
+// https://github.com/knadh/koanf#watching-file-for-changes
+func watchKoanf(isBest bool) {
+	for _, path := range paths {
+		watchWithKoanf(path, isBest)
+	}
+}
+
+func watchWithKoanf(path string, isBest bool) {
+	onEvent := func(err error) {
 		if err == nil {
 			show(path)
 			return
 		}
 		fmt.Fprintln(os.Stderr, err)
 		if isBest {
-			time.AfterFunc(time.Second, func() { watchKoanf(path, isBest) })
-		}
-	})
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		if isBest {
-			time.AfterFunc(time.Second, func() { watchKoanf(path, isBest) })
+			time.AfterFunc(time.Second, func() { watchWithKoanf(path, isBest) })
 		}
 	}
-	show(path)
+	onEvent(file.Provider(path).Watch(func(_ any, err error) { onEvent(err) }))
 }

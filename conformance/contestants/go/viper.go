@@ -6,10 +6,14 @@ import (
 )
 
 // watchViper has nothing to configure. The files are not in a format that viper reads, so that they are read here.
-func watchViper(path string, _ bool) {
-	viper.SetConfigFile(path)
-	viper.SetConfigType("properties")
-	viper.OnConfigChange(func(fsnotify.Event) { show(path) })
-	viper.WatchConfig()
-	show(path)
+// https://github.com/spf13/viper#watching-and-re-reading-config-files
+func watchViper(bool) {
+	for _, path := range paths {
+		config := viper.New()
+		config.SetConfigFile(path)
+		config.SetConfigType("properties")
+		config.OnConfigChange(func(fsnotify.Event) { show(path) })
+		config.WatchConfig()
+	}
+	show(paths...)
 }

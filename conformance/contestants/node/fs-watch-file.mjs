@@ -1,7 +1,8 @@
-/** `fs.watchFile`, each 5,007 ms (default) or each 500 ms (best). */
+/** `fs.watchFile`, each 5,007 ms (default) or each 500 ms (best). https://nodejs.org/api/fs.html#fswatchfilefilename-options-listener */
 import { watchFile } from 'node:fs';
 
-import { configuration, path, show } from './show.mjs';
+import { configuration, paths, show } from './show.mjs';
 
-watchFile(path, configuration === 'best' ? { interval: 500 } : {}, show);
+const options = configuration === 'best' ? { interval: 500 } : {};
+for (const path of paths) watchFile(path, options, () => show([path]));
 show();

@@ -1,9 +1,12 @@
-/** `fs.watch` on the file (default), or on its directory (best). */
+/** `fs.watch` of Node.js or Bun on the file (default), or on its directory (best). https://nodejs.org/api/fs.html#fswatchfilename-options-listener */
 import { watch } from 'node:fs';
 import { dirname } from 'node:path';
 
-import { configuration, path, show } from './show.mjs';
+import { configuration, paths, show } from './show.mjs';
 
-const watcher = watch(configuration === 'best' ? dirname(path) : path, show);
-watcher.on('error', (error) => console.error(error.message));
+const isBest = configuration === 'best';
+for (const watched of isBest ? new Set(paths.map(dirname)) : paths) {
+  const watcher = watch(watched, () => show(isBest ? paths : [watched]));
+  watcher.on('error', (error) => console.error(error.message));
+}
 show();

@@ -2,16 +2,21 @@
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 
-const [path] = process.argv.slice(2);
-let last;
-let shown;
+const [, ...paths] = process.argv.slice(2);
+const sets = process.env.WATCH_SET ? [paths] : paths.map((path) => [path]);
+const last = [];
+const shown = [];
 setInterval(() => {
-  let digest;
-  try {
-    digest = createHash('sha256').update(readFileSync(path)).digest('hex');
-  } catch {
-    digest = undefined; // not there at the moment
+  for (const [index, files] of sets.entries()) {
+    let digest;
+    try {
+      const hash = createHash('sha256');
+      for (const file of files) hash.update(readFileSync(file));
+      digest = hash.digest('hex');
+    } catch {
+      // Not there at the moment.
+    }
+    if (digest && digest === last[index] && digest !== shown[index]) console.log((shown[index] = digest));
+    last[index] = digest;
   }
-  if (digest && digest === last && digest !== shown) console.log((shown = digest));
-  last = digest;
 }, 50);

@@ -1,11 +1,19 @@
-/** resilient-watcher as it is built here, with its defaults. */
+/** resilient-watcher as it is built here, with its defaults: a watcher for each file, or one for a set. ../../../docs/watching.md */
 import { createHash } from 'node:crypto';
 
 import { ResilientWatcher } from '../../../dist/index.js';
 
-const watcher = new ResilientWatcher(process.argv[2]);
-watcher.on('change', ({ current }) => {
-  if (current.content) console.log(createHash('sha256').update(current.content).digest('hex'));
-});
-watcher.on('error', (error) => console.error(error.message));
-await watcher.start();
+const [, ...paths] = process.argv.slice(2);
+const sha256 = (contents) => createHash('sha256').update(Buffer.concat(contents)).digest('hex');
+const start = (target, contentsOf) => {
+  const watcher = new ResilientWatcher(target);
+  watcher.on('change', ({ current }) => {
+    const contents = contentsOf(current);
+    if (contents.every(Boolean)) console.log(sha256(contents));
+  });
+  watcher.on('error', (error) => console.error(error.message));
+  return watcher.start();
+};
+
+if (process.env.WATCH_SET) await start(paths, ({ files }) => paths.map((path) => files.get(path)?.content));
+else await Promise.all(paths.map((path) => start(path, ({ content }) => [content])));

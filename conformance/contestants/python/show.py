@@ -1,22 +1,27 @@
-"""The protocol: prints the SHA-256 of a file that can be read, if it is another one than before."""
+"""The protocol: prints the SHA-256 of a file each time that it is called, also if it is the same as before.
+
+Of several files, those that have changed; with WATCH_SET, one SHA-256 of the contents of all.
+"""
 
 import hashlib
 import os
 import sys
 
-path = sys.argv[1]
-configuration = sys.argv[2] if len(sys.argv) > 2 else "default"
-directory = os.path.dirname(path)
-_shown = None
+configuration, *paths = sys.argv[1:]
+directories = {os.path.dirname(path) for path in paths}
+_sets = [paths] if os.environ.get("WATCH_SET") else [[path] for path in paths]
+_shown = {}
 
 
 def show(*_event):
-    global _shown
-    try:
-        with open(path, "rb") as file:
-            digest = hashlib.sha256(file.read()).hexdigest()
-    except OSError:
-        return  # not there at the moment
-    if digest != _shown:
-        _shown = digest
-        print(digest, flush=True)
+    for files in _sets:
+        digest = hashlib.sha256()
+        try:
+            for file in files:
+                with open(file, "rb") as content:
+                    digest.update(content.read())
+        except OSError:
+            continue  # not there at the moment
+        if len(_sets) == 1 or _shown.get(files[0]) != digest.digest():
+            print(digest.hexdigest(), flush=True)
+        _shown[files[0]] = digest.digest()

@@ -1,16 +1,19 @@
-"""watchfiles on the file (default); on its directory, polling (best)."""
+"""watchfiles on the file (default); on its directory, polling (best).
+
+https://watchfiles.helpmanual.io/api/watch/
+"""
 
 from threading import Timer
 
 from watchfiles import watch
 
-from show import configuration, directory, path, show
+from show import configuration, directories, paths, show
 
 # `watch` blocks and says nothing when it has begun.
 Timer(0.3, show).start()
 if configuration == "best":
-    changes = watch(directory, force_polling=True, poll_delay_ms=200, debounce=200, step=50, recursive=False)
+    changes = watch(*directories, force_polling=True, poll_delay_ms=200, debounce=200, step=50, recursive=False)
 else:
-    changes = watch(path)
+    changes = watch(*paths)
 for _ in changes:
     show()

@@ -6,6 +6,7 @@ import type { Disk } from '../disk.js';
 import { renameOver, showInPlace, turnLink, writeFile } from '../publishers.js';
 import type { Sequence } from '../sequence.js';
 import type { Publish, Stage } from '../stage.js';
+import { append, rsync, rsyncInPlace, sed, vim, type Writer } from '../writers.js';
 
 /** Begins with a plain file in its own directory. */
 async function startWithFile(stage: Stage): Promise<string> {
@@ -20,6 +21,13 @@ const replaced =
   async (stage) => {
     const path = await startWithFile(stage);
     for (let update = 0; update < count; update += 1) await stage.show(publisher(stage.disk, path));
+  };
+
+const written =
+  (count: number, writer: Writer): Sequence['run'] =>
+  async (stage) => {
+    const path = await startWithFile(stage);
+    for (let update = 0; update < count; update += 1) await writer(stage, path);
   };
 
 async function renamedOften(stage: Stage): Promise<void> {
@@ -57,7 +65,7 @@ async function removedAndCreated(stage: Stage): Promise<void> {
   }
 }
 
-/** The new file has the modification time of the old one, as after `rsync --times` and `cp -p`. */
+/** The new file has the modification time of the old one, as after `rsync --times`. */
 const keepTime =
   (publisher: (disk: Disk, path: string) => Publish) =>
   (disk: Disk, path: string): Publish =>
@@ -119,6 +127,27 @@ export const fileSequences: readonly Sequence[] = [
     says: 'It is written in four parts, 15 ms apart: half a file is not a state.',
     run: inPlace(4, 15),
   },
+  { name: 'file-appended', says: 'A line is appended, three times: `echo >>`.', run: written(3, append) },
+  {
+    name: 'file-sed',
+    says: 'It is edited with `sed -i`: a temporary file beside it takes its place.',
+    run: written(3, sed),
+  },
+  {
+    name: 'file-vim',
+    says: 'It is saved in vim: the old file becomes a backup, and a new one is written in its place.',
+    run: written(3, vim),
+  },
+  {
+    name: 'file-rsync',
+    says: 'It is copied with `rsync`: a temporary file with a dot before it takes its place.',
+    run: written(3, rsync),
+  },
+  {
+    name: 'file-rsync-in-place',
+    says: '`rsync --inplace` writes over the old contents, and cuts off what is left of them.',
+    run: written(4, rsyncInPlace),
+  },
   { name: 'file-truncated', says: 'It is truncated and stays empty: that is a state.', run: truncated },
   {
     name: 'file-removed',
@@ -127,7 +156,7 @@ export const fileSequences: readonly Sequence[] = [
   },
   {
     name: 'file-same-time',
-    says: 'It is replaced by one of the same size and modification time: `cp -p`, `rsync --times`, image layers.',
+    says: 'It is replaced by one of the same size and modification time: `rsync --times`, image layers.',
     run: replaced(3, keepTime(renameOver)),
   },
   { name: 'link-renamed', says: 'A link to it is replaced by a rename.', run: linkTurned('rename') },
