@@ -28,7 +28,7 @@ const SHARES = [
   ['key,volume,inside,group,file,directory,tree,write-file', 14_000],
   ['groups,on,around,links,hang,write-volume', 4_000],
   ['git-sync,cert-manager,recreated,renamed,mounted,neighbors', 3_000],
-  ['polled-key,polled-volume,polled-group', 600],
+  ['polled-key,polled-volume', 600],
 ] as const;
 
 test.concurrent.each(SHARES)('the invariants hold in schedules of the kinds %s', async (kinds, runs) => {
