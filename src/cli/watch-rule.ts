@@ -23,7 +23,7 @@ export interface RuleFlags extends ActionFlags, WatchFlags {
 }
 
 /** The paths of a rule, and what to do when they change. */
-export type RuleOptions = Omit<Invocation<RuleFlags>, 'session'>;
+export type RuleOptions = Omit<Invocation<RuleFlags>, 'session' | 'program'>;
 
 /**
  * Starts a rule. Resolves when the current contents are known, or the rule has been closed.
