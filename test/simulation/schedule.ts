@@ -2,6 +2,7 @@
 import { Choices } from './choices.js';
 import { HABITS } from './consumers/habits.js';
 import { hang } from './consumers/hanging.js';
+import { many } from './consumers/many.js';
 import { neighbors } from './consumers/neighbors.js';
 import { Watching } from './consumers/watching.js';
 import { MEDIA, Writing } from './consumers/writing.js';
@@ -53,6 +54,7 @@ export async function runSchedule({ kind, seed, given }: Schedule, isTraced = fa
 async function play(world: World, kind: string): Promise<void> {
   const { choices } = world;
   if (kind === 'hang') return hang(world);
+  if (kind === 'many') return many(world);
   if (kind === 'neighbors') return neighbors(world);
   const medium = MEDIA[kind];
   if (medium) return new Writing(world, medium).run();

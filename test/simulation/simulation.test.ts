@@ -13,7 +13,8 @@ const run = promisify(execFile);
 const directory = mkdtempSync(join(tmpdir(), 'resilient-watcher-simulation-'));
 const file = join(directory, 'main.mjs');
 
-beforeAll(() => (bundle as (entry: string, outfile: string) => Promise<void>)('main.ts', file));
+const bundled = bundle as (entry: string, outfile: string, mutant?: object) => Promise<void>;
+beforeAll(() => bundled('main.ts', file));
 afterAll(() => rmSync(directory, { recursive: true }));
 
 async function simulate(...args: string[]): Promise<string> {
@@ -56,6 +57,23 @@ test.concurrent.each([
   ['write-file', '0,0,0,0,0,1,1,*,0,0,0,0,0,2'],
 ])('a writer of the kind %s is killed, fails or loses power before each call: %s', async (kind, pattern) => {
   expect(await simulate('--kind', kind, '--each', pattern)).toMatch(/^\d{2,} schedules in .*\n$/);
+});
+
+test('work is proportional to the size of each kind of target', async () => {
+  expect(await simulate('--kind', 'many', '--each', '0,0,0,0,0,*')).toMatch(/^5 schedules in .*\n$/);
+});
+
+test('a loop within a loop over 2,000 links is noticed', async () => {
+  const mutant = join(directory, 'mutant.mjs');
+  await bundled('main.ts', mutant, {
+    file: 'fs/merge-directories.ts',
+    text: 'new Set(same.flatMap((each) => each.entries ?? []))',
+    replacement:
+      'same.flatMap((each) => each.entries ?? []).filter((name, at, all) => all.findIndex((each) => each === name) === at)',
+  });
+  const args = [mutant, '--kind', 'many', '--each', '0,0,0,0,0,0'];
+  const { stdout } = await run(process.execPath, args).catch((error: unknown) => error as { stdout: string });
+  expect(stdout).toMatch(/invariant 9: links: \d+ blocks/);
 });
 
 test('a seed determines a schedule completely', async () => {
