@@ -299,7 +299,7 @@ export class Reporter {
     const quietMs = file.size === 0 && isSteady ? missingGraceMs : settleMs;
     const isFirst = !this.#hasReported || this.#regrouped.has(key);
     const isQuiet = isFirst && isSteady && !isRecent(inode.mtimeNs, clock.now(), quietMs + LONGEST_TICK_MS);
-    return isQuiet || isComplete(file, this.#files.get(key)) ? NO_WAIT : { quietMs, maxMs };
+    return { quietMs: isQuiet || isComplete(file, this.#files.get(key)) ? 0 : quietMs, maxMs };
   }
 
   get #waitForLoss(): Wait {

@@ -311,3 +311,24 @@ test.each([false, true])(
     expect(scene.watcher.current).toMatchObject({ kind: recursive ? 'tree' : 'directory', files: new Map() });
   },
 );
+
+test('a link that is retargeted twice in a row is one change, although one file is complete at once', async () => {
+  const scene = new ScriptedScene();
+  const later = Date.now() / 1_000 + 1;
+  for (const directory of ['r1', 'r2', 'r3']) {
+    mkdirSync(scene.at(directory));
+    for (const name of ['a', 'b']) writeFileSync(scene.at(`${directory}/${name}`), directory);
+  }
+  // Written since the link was made.
+  for (const file of ['r2/a', 'r2/b', 'r3/b']) utimesSync(scene.at(file), later, later);
+  symlinkSync('r1', scene.at('current'));
+  await watch(scene, 'current');
+  for (const directory of ['r2', 'r3']) {
+    symlinkSync(directory, scene.at('next'));
+    renameSync(scene.at('next'), scene.at('current'));
+    await scene.hint(scene.at('current'));
+    await scene.pass(40);
+  }
+  await scene.pass(100);
+  expect(reports(scene)).toEqual(['a=r3 b=r3']);
+});
