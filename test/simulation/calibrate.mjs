@@ -25,7 +25,7 @@ try {
       },
     );
     const [, kind, count, invariant] =
-      /kind (\w+), after (\d+) schedules: invariant (\d+)/.exec(stdout) ?? [];
+      /kind ([\w-]+), after (\d+) schedules: invariant (\d+)/.exec(stdout) ?? [];
     console.log(`| ${name} | ${count ?? `survives ${values.runs}`} | ${kind ?? ''} | ${invariant ?? ''} |`);
   }
 } finally {

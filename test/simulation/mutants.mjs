@@ -12,6 +12,10 @@ const calls = 'fs/calls.ts';
 const report = 'watch/report.ts';
 const session = 'watch/session.ts';
 const backend = 'watch/backends/node-fs.ts';
+const mounts = 'fs/mounts.ts';
+const replaceFile = 'write/replace-file.ts';
+const pendingFile = 'write/pending-file.ts';
+const pendingRevision = 'write/pending-revision.ts';
 
 /** What is removed or changed, in words; the file in `src`; the text, which must be there once; what replaces it. */
 export const MUTANTS = [
@@ -224,5 +228,98 @@ export const MUTANTS = [
     'watch/listeners.ts',
     "return isUserVisible(entry) ? entry : '..';",
     'return entry;',
+  ],
+  [
+    'links that lead nowhere are not proven',
+    look,
+    'for (const [key, path] of this.#absent) if (yield* disk.lstat(path)) this.#moved.add(key);',
+    '',
+  ],
+  ['links that are gone are proven', look, 'this.#ways.delete(key);', ''],
+  [
+    'a revision that was swapped and removed is a gap',
+    volume,
+    '(yield* disk.afresh.readlink(link)) === target ? gap : MOVED',
+    'gap',
+  ],
+  [
+    'start() does not wait for the first report',
+    session,
+    'while (!this.#scope.ended && this.#isAwaited) await this.#activity.nextLook();',
+    '',
+  ],
+  [
+    'check() does not wait for the other links of a group',
+    session,
+    'while (!this.#scope.ended && this.#reporter.isPartlyRetargeted) await this.#activity.nextLook();',
+    '',
+  ],
+  [
+    'a wait goes on although the mount was replaced',
+    mounts,
+    'if (this.#mounts.get(mount.point)?.id !== mount.id) abandon();',
+    'void abandon;',
+  ],
+  [
+    'calls wait for those on a mount that was replaced',
+    mounts,
+    '.run(`${mount.point} ${mount.id}`, call)',
+    '.run(mount.point, call)',
+  ],
+  [
+    'a file is not synced',
+    pendingFile,
+    'yield* attempt(() => this.#calls.fsync(this.#open), UNSUPPORTED);',
+    '',
+  ],
+  [
+    'a file is not closed',
+    pendingFile,
+    'this.#fd = undefined;\n    yield* wait(this.#calls.close(fd));',
+    'this.#fd = undefined;\n    void fd;',
+  ],
+  ['a short write counts as a whole one', pendingFile, 'done += count;', 'done += length;'],
+  [
+    'the directory of a file is not synced',
+    replaceFile,
+    "if (settings.durability === 'full') yield* directory.sync();",
+    '',
+  ],
+  [
+    'a write that failed leaves its file',
+    replaceFile,
+    'if (!progress.published) yield* abandon(write, file);',
+    '',
+  ],
+  [
+    'an error after the rename says that readers see the old file',
+    replaceFile,
+    "progress.published = true;\n  progress.step = 'sync-directory';",
+    "progress.step = 'sync-directory';",
+  ],
+  ['a volume is not synced', 'write/write-volume.ts', "if (durability === 'full') yield* volume.sync();", ''],
+  [
+    'the directories of a revision are not synced',
+    pendingRevision,
+    "if (durability === 'full') yield* directory.sync();",
+    '',
+  ],
+  [
+    'a revision is created before it is announced',
+    pendingRevision,
+    'yield* volume.symlink(name, link);\n    directory = yield* makePrivateDirectory(volume, name);',
+    'directory = yield* makePrivateDirectory(volume, name);\n    yield* volume.symlink(name, link);',
+  ],
+  [
+    'a sweep removes what is published',
+    'write/volume-sweep.ts',
+    'needed.add(yield* publishedRevision(volume));',
+    '',
+  ],
+  [
+    'links are not aligned again after another swap',
+    'write/volume-links.ts',
+    'if ((yield* publishedRevision(volume)) === revision) break;',
+    'break;',
   ],
 ];

@@ -14,11 +14,14 @@ interface Medium {
   readonly write: (fs: Fs, path: string, text: string, durability: Durability) => Promise<void>;
   /** What is found by other ways that readers take, once nobody writes. */
   readonly seeAtRest: (fs: Fs, path: string) => string | undefined;
+  /** A program meets its fate before one of so many system calls. */
+  readonly calls: number;
   /** Undefined if it cannot be written in one go. */
   readonly writeSync?: (fs: Fs, path: string, text: string, durability: Durability) => void;
 }
 
 const FILE: Medium = {
+  calls: 80,
   see: fileText,
   seeAtRest: fileText,
   async write(fs, path, text, durability) {
@@ -31,6 +34,7 @@ const FILE: Medium = {
 
 /** A volume with two or three files, one of them in a directory. */
 const VOLUME: Medium = {
+  calls: 200,
   see: (fs, path) => (exists(fs, `${path}/..data`) ? textIn(directory(fs, path, false)) : undefined),
   seeAtRest(fs, path) {
     const keys = fs.readdirSync(path, { withFileTypes: true }).filter(({ name }) => !name.startsWith('..'));
@@ -73,9 +77,6 @@ const FAILURES = ['EIO', 'ENOSPC', 'EACCES', 'EMFILE', 'EINTR'];
 
 const LOOKUPS = ['lstat', 'fstat', 'readlink', 'readdir', 'read', 'close', 'fsync'];
 
-/** A fate is met before one of so many system calls. */
-const MAX_CALLS = 80;
-
 /** The directory, and links to it: writes to different paths do not wait for each other. */
 const DIRECTORY = '/w';
 const WAYS = ['/w/x', '/l1/x', '/l2/x'];
@@ -104,7 +105,7 @@ export class Writing {
     this.#medium = medium;
     this.#durability = choices.oneOf(['full', 'file', 'none'] as const);
     this.#fate = choices.oneOf(FATES);
-    this.#callsLeft = this.#fate === 'nothing' ? Infinity : choices.choose(MAX_CALLS);
+    this.#callsLeft = this.#fate === 'nothing' ? Infinity : choices.choose(medium.calls);
     this.#observer = machine.process();
     const { fs } = machine.process();
     fs.mkdirSync(DIRECTORY, 0o755);
