@@ -35,8 +35,13 @@ function chartWith(template: string): string {
   return directory;
 }
 
-/** A chart with the sidecar of nginx. */
-function chart(mount: string): string {
+/** A chart with the sidecar of nginx, and a second one with these further entries if there are any. */
+function chart(mount: string, second = ''): string {
+  const include = (entries: string): string => `{{- include "resilient-watcher.sidecar" (dict
+          "image" "resilient-watcher:0.1.0"
+          "volume" "conf"
+          "path" "/etc/nginx/conf.d"
+          ${entries}) | nindent 8 }}`;
   return chartWith(
     `apiVersion: apps/v1
 kind: Deployment
@@ -51,11 +56,8 @@ spec:
     spec:
       shareProcessNamespace: true
       initContainers:
-        {{- include "resilient-watcher.sidecar" (dict
-          "image" "resilient-watcher:0.1.0"
-          "volume" "conf"
-          "path" "/etc/nginx/conf.d"
-          "args" (list "--signal=HUP" "--process=nginx")) | nindent 8 }}
+        ${include('"args" (list "--signal=HUP" "--process=nginx")')}
+        ${second && include(second)}
       containers:
         - name: nginx
           image: nginx
@@ -97,6 +99,26 @@ test('the Helm snippet renders a valid native sidecar, and doctor finds nothing 
       startupProbe: { httpGet: { path: '/readyz', port: 9533 } },
       volumeMounts: [{ name: 'conf', mountPath: '/etc/nginx/conf.d', readOnly: true }],
     },
+  ]);
+  const { code, stdout } = await runCli(['doctor', '--manifest', '-'], { input: rendered });
+  expect([code, stdout]).toEqual([0, 'nothing found\n']);
+});
+
+test('two sidecars of the Helm snippet in one pod share neither a name nor a port', async (context) => {
+  const mount = 'mountPath: /etc/nginx/conf.d';
+  const rendered = output(context, 'helm', 'template', 'shop', chart(mount, '"name" "audit" "port" 9534'));
+  const deployment = parse(rendered) as ConstructorParameters<typeof Deployment>[0];
+  new Deployment(deployment).validate();
+  const sidecars = deployment?.spec?.template.spec?.initContainers ?? [];
+  const addresses = sidecars.map(({ name, args, startupProbe, livenessProbe }) => [
+    name,
+    args?.filter((arg) => arg.startsWith('--listen')),
+    startupProbe?.httpGet?.port,
+    livenessProbe?.httpGet?.port,
+  ]);
+  expect(addresses).toEqual([
+    ['reload', ['--listen=:9533'], 9533, 9533],
+    ['audit', ['--listen=:9534'], 9534, 9534],
   ]);
   const { code, stdout } = await runCli(['doctor', '--manifest', '-'], { input: rendered });
   expect([code, stdout]).toEqual([0, 'nothing found\n']);
