@@ -1,7 +1,8 @@
 /**
  * The watchers that are compared, each as it is by default and in the best configuration that its documentation has for
  * files which are replaced. `groups`: what it is made for; all without. `advice`: what its users can do about what is left
- * with the best configuration. `node`: the Node.js that it needs, 22_022 for 22.22.
+ * with the best configuration. `node`: the Node.js that it needs, 22_022 for 22.22. `install`: what is not installed with this
+ * repository, for `npm install --no-save`.
  */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -96,12 +97,15 @@ export default [
       advice: 'Read the file twice if it may be written in place.',
     },
   ),
-  ...[5, 6].flatMap((major) => {
-    const module = major === 5 ? 'chokidar' : 'chokidar-6';
-    return entry(
+  // Version 6 needs a newer Node.js than this repository.
+  ...[
+    { major: 5, module: 'chokidar', version: ofNode('chokidar') },
+    { major: 6, module: 'chokidar-6', version: '6.0.0' },
+  ].flatMap(({ major, module, version }) =>
+    entry(
       'Node',
       `chokidar ${major}`,
-      ofNode(module),
+      version,
       (configuration) => node('chokidar', `${module} ${configuration}`),
       {
         default: 'on the file',
@@ -109,11 +113,11 @@ export default [
         best: 'polling with `awaitWriteFinish`, on its directory',
       },
       {
-        ...(major === 6 && { node: 22_022 }),
+        ...(major === 6 && { node: 22_022, install: 'chokidar-6@npm:chokidar@6.0.0' }),
         advice: 'Wait until the directory exists, start again when it was replaced, and listen to `error`.',
       },
-    );
-  }),
+    ),
+  ),
   ...entry(
     'Node',
     '@parcel/watcher',

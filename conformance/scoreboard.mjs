@@ -7,7 +7,7 @@
  *                                        library or the reference reader is not perfect, or an adapter does not start
  */
 import { spawn } from 'node:child_process';
-import { readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { cpus, loadavg, release } from 'node:os';
 import { fileURLToPath } from 'node:url';
 
@@ -79,7 +79,11 @@ async function check(language) {
   const [major, minor] = process.versions.node.split('.').map(Number);
   const node = major * 1_000 + minor;
   for (const contestant of contestants.filter((each) => each.language === language)) {
+    const [module] = contestant.install?.split('@') ?? [];
+    const isThere = !module || existsSync(new URL(`../node_modules/${module}`, import.meta.url));
     if (node < (contestant.node ?? 0)) console.log(`${title(contestant)}: skipped, it needs a newer Node.js`);
+    else if (!isThere)
+      console.log(`${title(contestant)}: skipped; npm install --no-save ${contestant.install}`);
     else if (contestant.mustBePerfect) await isPerfect(await play(contestant));
     else if (!(await starts(contestant))) process.exitCode = 1;
   }
