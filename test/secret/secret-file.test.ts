@@ -144,7 +144,7 @@ describe('a file that cannot be read', () => {
     const events: string[] = [];
     for (const name of ['unreadable', 'readable', 'rejected', 'change'] as const)
       secret.on(name, () => events.push(name));
-    await secret.start();
+    await outcomeOf(secret.start(), clock);
     return { path, secret, clock, events };
   }
 
