@@ -44,7 +44,8 @@ const python = (name, configuration) => [
 const java = (configuration) => ['java', '-cp', join(build, 'java'), 'Watch', configuration, '{path}'];
 
 const text = (file) => readFileSync(new URL(file, import.meta.url), 'utf8');
-const ofNode = (name) => JSON.parse(text(`../node_modules/${name}/package.json`)).version;
+const { packages } = JSON.parse(text('../package-lock.json'));
+const ofNode = (name) => packages[`node_modules/${name}`].version;
 const ofGo = (module) => text('contestants/go/go.mod').match(new RegExp(`${module} v(\\S+)`))[1];
 const ofRust = (crate) =>
   text('contestants/rust/Cargo.toml').match(new RegExp(`^${crate} = "=?(.+)"`, 'm'))[1];

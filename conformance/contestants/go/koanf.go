@@ -12,20 +12,18 @@ import (
 // https://github.com/knadh/koanf#watching-file-for-changes
 func watchKoanf(isBest bool) {
 	for _, path := range paths {
-		watchWithKoanf(path, isBest)
-	}
-}
-
-func watchWithKoanf(path string, isBest bool) {
-	onEvent := func(err error) {
-		if err == nil {
-			show(path)
-			return
+		var watch func()
+		onEvent := func(_ any, err error) {
+			if err == nil {
+				show(path)
+				return
+			}
+			fmt.Fprintln(os.Stderr, err)
+			if isBest {
+				time.AfterFunc(time.Second, watch)
+			}
 		}
-		fmt.Fprintln(os.Stderr, err)
-		if isBest {
-			time.AfterFunc(time.Second, func() { watchWithKoanf(path, isBest) })
-		}
+		watch = func() { onEvent(nil, file.Provider(path).Watch(onEvent)) }
+		watch()
 	}
-	onEvent(file.Provider(path).Watch(func(_ any, err error) { onEvent(err) }))
 }
