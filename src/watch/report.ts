@@ -194,8 +194,10 @@ export class Reporter {
     const snapshot = seen.kind === 'missing' ? new MissingSnapshot(this.#snapshot.path) : seen.snapshot;
     const files = filesIn(snapshot);
     const difference = differenceOf(this.#files, files, haveSameContent);
-    if (seen.wasAddedOrRemoved) {
-      this.#regrouped = new Set([...this.#regrouped, ...keysOf(difference).filter(seen.wasAddedOrRemoved)]);
+    if (seen.wasAddedOrRemoved || this.#regrouped.size > 0) {
+      // What is no difference any more, such as an added file that was removed again, will not be reported.
+      const isAwaited = (key: string): boolean => this.#regrouped.has(key) || !!seen.wasAddedOrRemoved?.(key);
+      this.#regrouped = new Set(keysOf(difference).filter(isAwaited));
     }
     const waits = this.#waitsFor(seen, snapshot, files, difference);
     const othersAt = snapshot.kind === 'group' ? this.#othersAt(files, now) : now;
