@@ -3,33 +3,15 @@ import { setTimeout as sleep } from 'node:timers/promises';
 
 import { expect, test } from 'vitest';
 
-import { startCli, type Program } from '../support/program.js';
 import { DeliveryStage } from './delivery.js';
 import { UPDATES } from './objects.js';
 import { clusterSettings } from './settings.js';
+import { SyncPods } from './sync-pods.js';
 
 const settings = clusterSettings();
 
 /** Updates that kubelet delivers alone; each takes up to a minute and a half. */
 const ALONE = 3;
-
-async function startSyncPods(namespace: string): Promise<Program> {
-  const kubeconfig = process.env['KUBECONFIG'] ?? '';
-  const program = startCli([
-    'sync-pods',
-    `--namespace=${namespace}`,
-    '--secrets',
-    `--kubeconfig=${kubeconfig}`,
-    '--json',
-  ]);
-  await program.until(/"listed"/);
-  return program;
-}
-
-async function killed(program: Program): Promise<void> {
-  program.child.kill('SIGKILL');
-  await program.exit;
-}
 
 test.skipIf(!settings)('sync-pods delivers each update to each pod', { timeout: 60 * 60_000 }, async () => {
   if (!settings) return;
@@ -44,29 +26,30 @@ test.skipIf(!settings)('sync-pods delivers each update to each pod', { timeout: 
     await stage.publish(update, under);
   };
 
-  let first = await startSyncPods(stage.namespace);
-  let second: Program | undefined;
+  await using syncPods = new SyncPods(settings);
+  await syncPods.create(stage.namespace);
   while (update < UPDATES) {
     if (update === 10) {
-      await killed(first);
+      await syncPods.scale(0);
       await publish('published while sync-pods was away');
-      first = await startSyncPods(stage.namespace);
-    } else if (update < 20) await publish('sync-pods');
-    else {
-      second ??= await startSyncPods(stage.namespace);
-      if (update === 25) await killed(first);
+      await syncPods.scale(1);
+    } else if (update < 20) {
+      await publish('sync-pods');
+    } else {
+      if (update === 20) await syncPods.scale(2);
+      if (update === 25) await syncPods.kill();
       await publish('two replicas, one killed halfway');
     }
     await stage.delivered();
   }
-  const programs = [first, second].filter((program) => program !== undefined);
-  for (const program of programs) await killed(program);
+  const log = await syncPods.log();
+  await syncPods.scale(0);
 
   while (update < UPDATES + ALONE) {
     await publish('kubelet alone');
     await stage.delivered();
   }
   console.log(stage.table());
-  for (const { stdout, stderr } of programs)
-    expect(`${stdout}${stderr}`).not.toMatch(/"(?:retry|behind|error)"/);
+  expect(log).toContain('"event":"listed"');
+  expect(log).not.toMatch(/"event":"(?:retry|behind|error)"/);
 });
