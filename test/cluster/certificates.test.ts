@@ -10,7 +10,15 @@ const settings = clusterSettings();
 /** So many handshakes of each kind are waited for after each change. */
 const ENOUGH = 50;
 
-const NONE: Handshakes = { full: 0, resumed: 0, kept: 0, refused: 0, refusedResumption: 0, unjudged: 0 };
+const NONE: Handshakes = {
+  full: 0,
+  resumed: 0,
+  kept: 0,
+  refused: 0,
+  refusedResumption: 0,
+  cut: 0,
+  unjudged: 0,
+};
 
 test.skipIf(!settings)(
   'each handshake passes that should, and no other, while key, chain and trust of a pod change',

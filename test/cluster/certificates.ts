@@ -220,6 +220,8 @@ export interface Handshakes {
   /** Refused although they offered a session of the time when they were accepted. */
   readonly refusedResumption: number;
   /** During a change of whether the authority is trusted. */
+  /** Ended by the removal of another authority. */
+  readonly cut: number;
   readonly unjudged: number;
 }
 

@@ -8,7 +8,8 @@
  *
  * Prints a line of JSON for each swap of the volume and each change that the server follows, and each second one with the
  * requests so far. A request is `wrong` when it was refused although its authority is in the trust bundle, or answered
- * although it is not. A request during a change is judged if its authority is in both bundles, or in neither.
+ * although it is not. A request during a change is judged if its authority is in both bundles, or in neither. When an
+ * authority is removed, earlier connections end: a request that is reset by that is `cut`, and its client asks again.
  */
 import { fork } from 'node:child_process';
 import { X509Certificate } from 'node:crypto';
@@ -65,7 +66,7 @@ function handshake({ bundle }, { maxVersion, session }) {
     socket.on('data', (chunk) => (answer += chunk));
     socket.on('close', () => {
       const isAccepted = answer.startsWith('HTTP/1.1 200');
-      resolve({ start, end: now(), isAccepted, isResumed, session: latest, code });
+      resolve({ start, since: start, end: now(), isAccepted, isResumed, session: latest, code });
     });
     socket.write(`GET / HTTP/1.1\r\nHost: ${servername}\r\nConnection: close\r\n\r\n`);
   });
@@ -92,10 +93,12 @@ function ask({ bundle }, agent) {
         resolve({ start, end: now(), isAccepted, isResumed, isKept: request.reusedSocket });
       });
     });
+    let since = start;
+    request.on('socket', (socket) => (since = socket.since ??= start));
     request.on('timeout', () => request.destroy(new Error('no answer')));
     request.on('error', (error) => {
       const code = error.code ?? error.message;
-      resolve({ start, end: now(), isAccepted: false, isKept: request.reusedSocket, code });
+      resolve({ start, since, end: now(), isAccepted: false, isKept: request.reusedSocket, code });
     });
   });
 }
@@ -147,14 +150,24 @@ function isTrusted({ name, start, end }) {
   return new Set(answers).size === 1 ? answers[0] : undefined;
 }
 
+/** Whether a connection that began at `since`, before the removal of an authority, was ended by it. */
+function isCut({ since, end, code }) {
+  if (code !== 'ECONNRESET') return false;
+  return changes.some(
+    ({ from, to, trust }, index) =>
+      since <= to && from <= end && changes[index - 1]?.trust.some((name) => !trust.includes(name)),
+  );
+}
+
 function judge(result) {
   const { name, isAccepted, isKept = false, isResumed, isOffered, code } = result;
   const shouldPass = isTrusted(result);
   const accepted = isKept ? 'kept' : isResumed ? 'resumed' : 'full';
-  const kind = isAccepted ? accepted : isOffered ? 'refusedResumption' : 'refused';
-  counts[name] ??= { full: 0, resumed: 0, kept: 0, refused: 0, refusedResumption: 0, unjudged: 0 };
+  const refused = shouldPass && isCut(result) ? 'cut' : isOffered ? 'refusedResumption' : 'refused';
+  const kind = isAccepted ? accepted : refused;
+  counts[name] ??= { full: 0, resumed: 0, kept: 0, refused: 0, refusedResumption: 0, cut: 0, unjudged: 0 };
   counts[name][shouldPass === undefined ? 'unjudged' : kind] += 1;
-  if (shouldPass === undefined || shouldPass === isAccepted) return;
+  if (shouldPass === undefined || shouldPass === isAccepted || kind === 'cut') return;
   wrong.count += 1;
   if (wrong.examples.length < 5) wrong.examples.push({ name, kind, code, trust: changes.at(-1).trust });
 }
