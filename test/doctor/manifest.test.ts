@@ -43,6 +43,11 @@ initContainers: [{ name: i, volumeMounts: [{ name: v, mountPath: /x, subPath: k 
 containers: []`),
     ['SUBPATH'],
   ],
+  [
+    'a trust bundle with a name and a signer',
+    pod(mounted('projected: { sources: [{ clusterTrustBundle: { signerName: a.b/c, name: n, path: b } }] }')),
+    ['TRUST_SELECTOR'],
+  ],
   ['an immutable ConfigMap', 'kind: ConfigMap\nmetadata: { name: m }\nimmutable: true', ['IMMUTABLE']],
   ['an immutable Secret', 'kind: Secret\nmetadata: { name: m }\nimmutable: true', ['IMMUTABLE']],
   ['immutable: false', 'kind: Secret\nmetadata: { name: m }\nimmutable: false', []],

@@ -79,12 +79,6 @@ export const POLICY_PODS: readonly (readonly [spec: string, ids: readonly string
   ],
   [
     mounted(
-      'projected: { sources: [{ clusterTrustBundle: { signerName: a.b/c, name: n, labelSelector: {}, path: b } }] }',
-    ),
-    ['TRUST_SELECTOR'],
-  ],
-  [
-    mounted(
       'projected: { sources: [{ clusterTrustBundle: { signerName: a.b/c, labelSelector: {}, path: b } }, { clusterTrustBundle: { name: n, path: c } }] }',
     ),
     [],
