@@ -62,7 +62,7 @@ export class Output {
       return;
     }
     const label = level.toUpperCase().padEnd(5);
-    const shown = this.#isColored ? styleText(COLORS[level], label) : label;
+    const shown = this.#isColored ? styleText(COLORS[level], label, { stream: process.stderr }) : label;
     process.stderr.write(`${time} ${shown} ${visible(message)}\n`);
   }
 
