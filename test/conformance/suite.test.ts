@@ -1,5 +1,5 @@
 /** `watch-conformance` tells a right watcher from each kind of wrong one and why, and leaves nothing behind. */
-import { readdirSync, readFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 
 import { describe, expect, test } from 'vitest';
@@ -230,6 +230,35 @@ test('a signal ends it with the code of a shell; no process and no file is left'
   expect(readdirSync(directory)).toEqual([]);
   const left = readFileSync(pids, 'utf8').trim().split('\n').map(Number).filter(isRunning);
   expect(left).toEqual([]);
+});
+
+test('--measure prints a document for the measure asked for, with plausible numbers, and ends with 0', async () => {
+  const { code, stdout } = await suite([
+    ...['--measure', '--only', 'sets', '--format', 'json', '--'],
+    ...reference,
+  ]);
+  expect([code, documents(stdout)]).toEqual([
+    0,
+    [
+      {
+        ...{ event: 'measure', name: 'sets' },
+        says: expect.stringMatching(/^\d+ torn sets in 200 swaps$/) as string,
+        values: { torn: expect.toSatisfy((torn: number) => torn >= 0 && torn <= 200) as number, swaps: 200 },
+      },
+    ],
+  ]);
+});
+
+test('a signal ends a measure with the code of a shell; no process and no file is left', async () => {
+  const directory = temporaryDirectory();
+  const pids = join(temporaryDirectory(), 'pids');
+  const code = `require('node:fs').writeFileSync('${pids}', process.pid + '\\n'); setInterval(show, 20);`;
+  const args = ['--measure', '--only', 'idle', '--', ...program(code)];
+  const running = start(args, { TMPDIR: directory });
+  await expect.poll(() => (existsSync(pids) ? readFileSync(pids, 'utf8') : '')).toMatch(/\d\n/);
+  running.child.kill('SIGTERM');
+  expect((await running.finished()).code).toBe(143);
+  expect([readdirSync(directory), isRunning(Number(readFileSync(pids, 'utf8')))]).toEqual([[], false]);
 });
 
 test('--list describes at least 40 sequences, in the words and under the headings of the page', async () => {
