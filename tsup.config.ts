@@ -18,15 +18,12 @@ const common: Options = {
   external: ['@parcel/watcher'],
 };
 
-/** `jsonc-parser` becomes part of the package, because its CommonJS build, which esbuild prefers, cannot be bundled. */
-const mainFields = ['module', 'main'];
-
 /** Every entry point imports `index.ts`, even if it uses none of it, so that what they share is one file to open. */
 const library: Options = {
   ...common,
   entry: names.map((name) => `src/${name}.ts`),
   esbuildOptions: (options) =>
-    Object.assign(options, { chunkNames: 'lib/[name]-[hash]', ignoreAnnotations: true, mainFields }),
+    Object.assign(options, { chunkNames: 'lib/[name]-[hash]', ignoreAnnotations: true }),
 };
 
 /** The program uses the built entry points, which are one folder up from all of its files. */

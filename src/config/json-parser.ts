@@ -1,22 +1,32 @@
-import { printParseErrorCode, visit } from 'jsonc-parser';
+import type * as Jsonc from 'jsonc-parser';
 
+import { exportsOf, PackageError } from '../core/package-error.js';
 import { MAX_DEPTH } from './config-value.js';
 import type { ConfigParser } from './parser.js';
 import { isUnsafeInteger, parseFailure, UNSAFE_INTEGER } from './problems.js';
 
 /**
- * Parses JSON (RFC 8259). Stricter than `JSON.parse`: duplicate keys are refused.
+ * Parses JSON (RFC 8259). Stricter than `JSON.parse`: duplicate keys are refused. The package `jsonc-parser` is loaded on
+ * first use.
  */
 export const jsonParser: ConfigParser = {
   name: 'JSON',
-  parse(text) {
-    check(text);
+  async parse(text) {
+    check(await load(), text);
     return JSON.parse(text) as unknown;
   },
 };
 
+async function load(): Promise<typeof Jsonc> {
+  try {
+    return exportsOf(await import('jsonc-parser'));
+  } catch (cause) {
+    throw new PackageError('jsonc-parser', '3.3 or later', cause);
+  }
+}
+
 /** Replaces `JSON.parse`, which accepts duplicate keys, and whose messages quote the text, often without the place. */
-function check(text: string): void {
+function check({ printParseErrorCode, visit }: typeof Jsonc, text: string): void {
   /** The keys of each open map and array. */
   const open: Set<string>[] = [];
   const refuse = (message: string, line: number, character: number): never => {

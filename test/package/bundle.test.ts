@@ -49,6 +49,7 @@ describe.each(entryPoints)('%s', (name) => {
       platform: 'node',
       target: 'node20',
       external: ['@parcel/watcher'],
+      mainFields: ['module', 'main'],
       logLevel: 'silent',
     });
     expect(errors).toEqual([]);

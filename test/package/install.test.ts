@@ -30,6 +30,7 @@ describe('in an empty folder, without optional packages', () => {
       'commander',
       'eventemitter3',
       'is-network-error',
+      'jsonc-parser',
       'p-retry',
       'resilient-watcher',
       'yaml',
