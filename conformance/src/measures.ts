@@ -1,4 +1,4 @@
-/** What a watcher costs, beside the verdicts. Each measure starts the program anew, alone. */
+/** What a watcher costs, beside the verdicts. Each measure starts the program again, alone. */
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { spawnSync } from 'node:child_process';
