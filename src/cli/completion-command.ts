@@ -39,7 +39,7 @@ const choicesOf = (command: Command): readonly string[] =>
   command.registeredArguments.flatMap(({ argChoices }) => argChoices ?? []);
 const takesPaths = (command: Command): boolean =>
   command.registeredArguments.length > 0 && choicesOf(command).length === 0;
-/** In single quotes, which end in no language of these. */
+/** In single quotes, with those inside escaped. */
 const quoted = (text: string): string => `'${text.replaceAll("'", "'\\''")}'`;
 
 /** Without a match of its own, bash completes the name of a file. */
