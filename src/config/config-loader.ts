@@ -20,8 +20,8 @@
  *
  * Accepted values become `current`, and `change` is emitted if they differ. Changed values that are not accepted are
  * `rejected`, and validated again with every later change. With the option `trial`, accepted values that are not healthy
- * in time are `reverted`, and not tried again until one of the sources that were reverted has changed. If a validator or parser throws or takes too long, the
- * values are refused; a late result is ignored.
+ * in time are `reverted`, and not tried again until one of the sources that were reverted has changed. If a validator or
+ * parser throws or takes too long, the values are refused; a late result is ignored.
  */
 import { Component } from '../core/component.js';
 import type { ConfigProblem } from './config-error.js';

@@ -21,8 +21,7 @@ import type { Consulted, Found, LookScope, Observation, Regrouped, Target } from
 import type { ReadLimits } from '../read-limits.js';
 import { identityOf } from '../file-identity.js';
 import { resolve, type Resolution } from '../resolve.js';
-import type { FileSnapshot } from '../snapshot.js';
-import { SetSnapshot, type SetKind } from '../snapshot.js';
+import { SetSnapshot, type FileSnapshot, type SetKind } from '../snapshot.js';
 import { readingError, wrongPath } from '../target-error.js';
 import { TreeScope } from '../tree-scope.js';
 import { fileAt } from './file.js';
