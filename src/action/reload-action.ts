@@ -132,7 +132,7 @@ export class ReloadAction extends Component<ReloadActionEvents, ReloadActionStat
       (begun) => (this.#loop = begun),
       () => this.#drain(),
     );
-    void this.scope.track(loop);
+    void this.lifetime.track(loop);
   }
 
   /**
@@ -161,7 +161,7 @@ export class ReloadAction extends Component<ReloadActionEvents, ReloadActionStat
       this.#phase = 'waiting';
       const { splayMs, random } = this.#options;
       if (splayMs > 0) await this.#pause(random() * splayMs);
-      if (this.scope.ended) break;
+      if (this.lifetime.ended) break;
       const update = merged(this.#missed, this.#pending);
       this.#pending = undefined;
       this.#missed = update;
@@ -177,7 +177,7 @@ export class ReloadAction extends Component<ReloadActionEvents, ReloadActionStat
     const { actions, check, maxAttempts, clock } = this.#options;
     const remaining = [...actions];
     this.#backoff.reset();
-    for (let attempt = 1; !this.scope.ended; attempt += 1) {
+    for (let attempt = 1; !this.lifetime.ended; attempt += 1) {
       this.#phase = 'running';
       const begun = clock.monotonic();
       if (check && remaining.length === actions.length) {
@@ -233,9 +233,9 @@ export class ReloadAction extends Component<ReloadActionEvents, ReloadActionStat
 
   /** Runs one action. */
   async #run(action: Action, update: ActionUpdate): Promise<RunResult> {
-    if (this.scope.ended) return 'interrupted';
+    if (this.lifetime.ended) return 'interrupted';
     const run = (): ReturnType<typeof runAction> =>
-      runAction(action, update, this.#options, this.scope.signal);
+      runAction(action, update, this.#options, this.lifetime.signal);
     try {
       return await this.trace('action', { action: action.kind ?? 'custom' }, run, String);
     } catch (error) {
@@ -245,7 +245,7 @@ export class ReloadAction extends Component<ReloadActionEvents, ReloadActionStat
 
   /** Waits until the delay is over, a newer update is to be tried at once, or it is closed. */
   async #pause(delayMs: number): Promise<void> {
-    if (this.scope.ended) return;
+    if (this.lifetime.ended) return;
     const { signal } = (this.#pausing = new AbortController());
     await sleep(this.#options.clock, delayMs, { signal }).catch(() => undefined);
   }

@@ -103,7 +103,7 @@ export class ConfigLoader<T = ConfigMap> extends Component<ConfigLoaderEvents<T>
     super({ ...resolved, kind: 'ConfigLoader', description: loaderDescription });
     this.#options = resolved;
     const { clock, settleMs, parseTimeoutMs: timeoutMs } = resolved;
-    const { signal } = this.scope;
+    const { signal } = this.lifetime;
     const sources = resolved.sources.map(
       (source, index) => new LoadedSource(readerOf(source, index), { clock, timeoutMs, signal }),
     );
@@ -222,11 +222,11 @@ export class ConfigLoader<T = ConfigMap> extends Component<ConfigLoaderEvents<T>
 
   protected override async onStart(): Promise<void> {
     try {
-      await this.scope.track(this.#traced(() => this.#loadAll()));
+      await this.lifetime.track(this.#traced(() => this.#loadAll()));
     } catch (error) {
       if (this.lifecycleState !== 'closed') {
         this.recordError(error as Error);
-        await this.scope.track(this.#closeSources());
+        await this.lifetime.track(this.#closeSources());
       }
       throw error;
     }
@@ -292,14 +292,14 @@ export class ConfigLoader<T = ConfigMap> extends Component<ConfigLoaderEvents<T>
 
   /** Never rejects. */
   #update(sources: readonly LoadedSource[], retry: boolean): Promise<void> {
-    if (this.scope.ended) return Promise.resolve();
+    if (this.lifetime.ended) return Promise.resolve();
     const update = this.#traced(() => this.#readAndAccept(sources, retry)).then(
       () => undefined,
       (error: unknown) => {
-        if (!this.scope.ended) this.fail(error);
+        if (!this.lifetime.ended) this.fail(error);
       },
     );
-    return this.scope.track(update);
+    return this.lifetime.track(update);
   }
 
   /** @param retry whether pending values are validated again even if no source has changed */
@@ -312,14 +312,14 @@ export class ConfigLoader<T = ConfigMap> extends Component<ConfigLoaderEvents<T>
       sources.map(async (source) => {
         const before = source.unreadable;
         const outcome = await source.read();
-        if (this.scope.ended) return;
+        if (this.lifetime.ended) return;
         this.#reportReadability(source, before);
         if (outcome === 'fresh') fresh.add(source);
         if (outcome === 'bad') refused.add(source);
         if (outcome === 'unreadable') result = 'rejected';
       }),
     );
-    if (this.scope.ended) return result;
+    if (this.lifetime.ended) return result;
     for (const source of refused) problems.push(...source.problems);
     if (this.#reverted.some((source) => fresh.has(source))) {
       for (const source of this.#reverted) source.retry();
@@ -354,7 +354,7 @@ export class ConfigLoader<T = ConfigMap> extends Component<ConfigLoaderEvents<T>
 
   #validate(layers: readonly Layer[]): Promise<Verdict<T>> {
     const { clock, validate, validateTimeoutMs: timeoutMs } = this.#options;
-    const { signal } = this.scope;
+    const { signal } = this.lifetime;
     return validateLayers(layers, { validate: validate as ConfigValidator<T>, timeoutMs, clock, signal });
   }
 
@@ -374,7 +374,7 @@ export class ConfigLoader<T = ConfigMap> extends Component<ConfigLoaderEvents<T>
     const { trial, clock } = this.#options;
     const { config: previous } = this.#loaded();
     if (!this.#accept(config)) return 'unchanged';
-    const error = trial && (await faultOf(config, trial, { clock, signal: this.scope.signal }));
+    const error = trial && (await faultOf(config, trial, { clock, signal: this.lifetime.signal }));
     if (!error) return 'accepted';
     const { code, message } = error;
     this.#reverted = this.#sources.filter((source, index) =>

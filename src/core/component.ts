@@ -12,7 +12,7 @@ import { Lifecycle, type LifecycleState } from './lifecycle.js';
 import { ListenerGuards, listenerOf, warnOf } from './listener-guards.js';
 import type { StatusDescription, Verdict } from './status-description.js';
 import type { ComponentHandle, OperationMessages, OperationName, PointName } from './telemetry-messages.js';
-import type { Scope } from './scope.js';
+import type { Lifetime } from './lifetime.js';
 import { addRunning, isObserved, operationChannel, publishPoint, trace } from './telemetry.js';
 
 /** The last failure, as plain data. */
@@ -202,8 +202,8 @@ export abstract class Component<
   }
 
   /** Ends when the component is closed, before `onClose()`. */
-  protected get scope(): Scope {
-    return this.#lifecycle.scope;
+  protected get lifetime(): Lifetime {
+    return this.#lifecycle.lifetime;
   }
 
   /** The state of the lifecycle; `state` may be more specific. */

@@ -14,7 +14,7 @@
 import { onAbort } from './abort.js';
 import { holdProcess } from './keep-alive.js';
 import { begin } from './outcome.js';
-import { Scope } from './scope.js';
+import { Lifetime } from './lifetime.js';
 
 /** Where a component is between its construction and its end. */
 export type LifecycleState = 'idle' | 'starting' | 'running' | 'closed';
@@ -39,7 +39,7 @@ export interface LifecycleHooks {
    * of `onStart()`, which the next start acquires again.
    */
   onRunning(): void | Promise<void>;
-  /** Releases everything. Called once, synchronously, right after the scope has ended; must not reject. */
+  /** Releases everything. Called once, synchronously, right after the lifetime has ended; must not reject. */
   onClose(): unknown;
   /** Called when the component is running, and when it no longer is. */
   announce(phase: 'start' | 'close'): void;
@@ -50,7 +50,7 @@ export interface LifecycleHooks {
 /** The state machine in the table at the top of this file. */
 export class Lifecycle {
   /** Ends when the component is closed, before `onClose()`. */
-  readonly scope = new Scope();
+  readonly lifetime = new Lifetime();
   /** Closes the component when it aborts; listened to only between start and end. */
   readonly #signal: AbortSignal | undefined;
   readonly #hooks: LifecycleHooks;
@@ -102,11 +102,11 @@ export class Lifecycle {
     const release = holdProcess();
     this.#unlisten = onAbort(this.#signal, () => void this.close());
     try {
-      await this.scope.untilEnd(this.#hooks.onStart());
+      await this.lifetime.untilEnd(this.#hooks.onStart());
       this.throwIfClosed();
       this.#state = 'running';
       this.#hooks.announce('start');
-      await this.scope.untilEnd(this.#hooks.onRunning());
+      await this.lifetime.untilEnd(this.#hooks.onRunning());
       this.throwIfClosed();
     } catch (error) {
       this.throwIfClosed();
@@ -123,7 +123,7 @@ export class Lifecycle {
   async #end(): Promise<void> {
     this.#state = 'closed';
     this.#unlisten?.();
-    const released = this.scope.end(this.#reasonOfEnd);
+    const released = this.lifetime.end(this.#reasonOfEnd);
     this.#hooks.announce('close');
     await Promise.all([released, this.#hooks.onClose()]);
   }

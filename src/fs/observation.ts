@@ -61,7 +61,7 @@ export function isSameObservation(seen: Observation, before: Observation | undef
 export type Regrouped = (key: string) => boolean;
 
 /** How much a look verifies. */
-export type LookScope =
+export type Extent =
   /** The entries that hints named. */
   | 'hints'
   /** Links and directories, and the next `VERIFIED_AT_ONCE` files. */
@@ -79,7 +79,7 @@ export interface Target {
   /** The absolute paths. */
   readonly paths: readonly string[];
   /** @param now epoch ms. */
-  look(scope: LookScope, now: number, disk: Disk): Steps<Observation>;
+  look(extent: Extent, now: number, disk: Disk): Steps<Observation>;
   /** Tells the next look that something may have happened at this absolute path, or anywhere. */
   touch(path?: string): void;
   /** The same target without anything remembered. */

@@ -290,7 +290,7 @@ export class PodSync extends Component<PodSyncEvents, PodSyncStatus> {
       {
         clock,
         timeoutMs: PATCH_TIMEOUT_MS,
-        signal: this.scope.signal,
+        signal: this.lifetime.signal,
         late: () => new Error(`the patch took over ${PATCH_TIMEOUT_MS} ms`),
       },
     );
@@ -314,12 +314,12 @@ export class PodSync extends Component<PodSyncEvents, PodSyncStatus> {
     const { resource: name, namespace, selection = {}, onList, ...rest } = resource;
     const { clock, random, resyncIntervalMs } = this.#options;
     const what = `list and watch ${name} in ${namespace ?? 'all namespaces'}`;
-    const scope = namespace === undefined ? '' : `namespaces/${encodeURIComponent(namespace)}/`;
+    const folder = namespace === undefined ? '' : `namespaces/${encodeURIComponent(namespace)}/`;
     const listed = new Outcome<void>();
     const follower = new ObjectFollower<T>({
       ...rest,
       client: this.#client,
-      path: `/api/v1/${scope}${name}`,
+      path: `/api/v1/${folder}${name}`,
       selection,
       // Which objects a pod mounts is not in its metadata.
       isMetadataOnly: name !== 'pods',
@@ -334,8 +334,8 @@ export class PodSync extends Component<PodSyncEvents, PodSyncStatus> {
       onSuccess: () => this.#succeeded(what),
       onFailure: (error, delayMs) => this.#failed(what, error, delayMs),
     });
-    // It only ends with the scope.
-    void this.scope.track(follower.follow(this.scope.signal)).catch(() => {});
+    // It only ends with the lifetime.
+    void this.lifetime.track(follower.follow(this.lifetime.signal)).catch(() => {});
     return listed.promise;
   }
 

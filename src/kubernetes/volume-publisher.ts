@@ -267,7 +267,7 @@ export class VolumePublisher extends Component<VolumePublisherEvents, VolumePubl
   }
 
   protected override onClose(): void {
-    for (const { wanted } of this.#calls) wanted.abort(this.scope.signal.reason);
+    for (const { wanted } of this.#calls) wanted.abort(this.lifetime.signal.reason);
   }
 
   /**
@@ -294,7 +294,7 @@ export class VolumePublisher extends Component<VolumePublisherEvents, VolumePubl
     const giveUp = (): void =>
       givenUp.abort(new ClosedError(`The publisher was closed, and ${waitingFor(HOOK_AT_CLOSE_MS)}`));
     let timer: Scheduled | undefined;
-    const forget = onAbort(this.scope.signal, () => (timer = clock.schedule(giveUp, HOOK_AT_CLOSE_MS)));
+    const forget = onAbort(this.lifetime.signal, () => (timer = clock.schedule(giveUp, HOOK_AT_CLOSE_MS)));
     try {
       await withDeadline(inTurn, { clock, timeoutMs, signal: givenUp.signal, late });
     } catch (thrown) {
@@ -308,7 +308,7 @@ export class VolumePublisher extends Component<VolumePublisherEvents, VolumePubl
   async #inTurn<T>(targetPath: string, work: () => Promise<T>): Promise<T> {
     this.throwIfClosed();
     void markHandled(this.start());
-    return this.scope.track(this.#queue.run(targetPath, work));
+    return this.lifetime.track(this.#queue.run(targetPath, work));
   }
 
   #publicationOf(volumeId: string, targetPath: string): Publication {

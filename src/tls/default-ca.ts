@@ -77,7 +77,7 @@ export class DefaultCa extends Component<ComponentEvents, DefaultCaStatus> {
 
   protected override async onStart(): Promise<void> {
     const { ca, authorities } = await this.#files.get();
-    if (this.scope.ended) return;
+    if (this.lifetime.ended) return;
     if (!ca) throw new TlsError('ERR_TLS_CA', `There is no CA bundle in ${this.#files.path}`);
     this.#use(authorities);
     this.#files.on('change', this.#onChange);

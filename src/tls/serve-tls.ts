@@ -120,7 +120,7 @@ export class ServedTls extends Component<ComponentEvents, ServedTlsStatus> {
   protected override async onStart(): Promise<void> {
     this.#server.once('close', this.#onServerClosed);
     const credentials = await this.#files.get();
-    if (this.scope.ended) return;
+    if (this.lifetime.ended) return;
     this.#use(credentials);
     this.#files.on('change', this.#onChange);
   }

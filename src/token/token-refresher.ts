@@ -212,7 +212,7 @@ export class TokenRefresher
   protected override async onClose(): Promise<void> {
     this.#next.clear();
     this.#expiry.clear();
-    this.#outcome.reject(this.scope.signal.reason as Error);
+    this.#outcome.reject(this.lifetime.signal.reason as Error);
     await Promise.all([this.#tokenFile?.close(), ...this.#deliveries.map((delivery) => delivery.close())]);
   }
 
@@ -231,14 +231,14 @@ export class TokenRefresher
     const request = this.trace(
       'token.request',
       { reason },
-      () => this.#mint.mint({ current: this.#lease, credential, signal: this.scope.signal }),
+      () => this.#mint.mint({ current: this.#lease, credential, signal: this.lifetime.signal }),
       (lease) => (lease === this.#lease ? 'unchanged' : 'issued'),
     );
     const attempt = request.then(
       (lease) => this.#succeeded(lease, reason),
       (error: unknown) => this.#failed(error as TokenError),
     );
-    this.#attempting = this.scope.track(attempt);
+    this.#attempting = this.lifetime.track(attempt);
   }
 
   #succeeded(lease: TokenLease, reason: TokenWakeReason): void {
@@ -257,7 +257,7 @@ export class TokenRefresher
     const delayMs = this.#scheduled(lease);
     if (isNew) for (const delivery of this.#deliveries) delivery.deliver(token);
     // The schedule or a sink may have closed it.
-    if (this.scope.ended) return;
+    if (this.lifetime.ended) return;
     this.#next.succeeded(delayMs);
 
     this.#outcome.resolve(token);
@@ -361,7 +361,7 @@ export class TokenRefresher
     const begun = clock.monotonic();
     const message = `Cannot read the token file ${file.path}: no answer within ${timeoutMs} ms`;
     const late = new TokenError('ERR_TOKEN_FILE', message);
-    const { signal } = this.scope;
+    const { signal } = this.lifetime;
     await withDeadline(() => file.start(), { clock, timeoutMs, signal, late: () => late }).catch(() => {
       this.dispatch('unreadable', { error: late });
       const answered = (): void => {

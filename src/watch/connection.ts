@@ -25,7 +25,7 @@ import type { Clock } from '../core/clock.js';
 import { hasMoved } from '../core/errno.js';
 import type { FileSystem } from '../core/file-system.js';
 import type { Random } from '../core/random.js';
-import type { Scope } from '../core/scope.js';
+import type { Lifetime } from '../core/lifetime.js';
 import { sleep } from '../core/sleep.js';
 import type { Hint, WatchBackend, WatchedDirectory } from '../core/watch-backend.js';
 import type { Answers } from '../fs/answers.js';
@@ -67,7 +67,7 @@ export class Connection {
   readonly #path: string;
   readonly #options: ConnectionOptions;
   readonly #receiver: Receiver;
-  readonly #scope: Scope;
+  readonly #lifetime: Lifetime;
   /** The attempts since the last failure. */
   #backoff: Backoff | undefined;
   #state: State = { tag: 'closed' };
@@ -78,11 +78,11 @@ export class Connection {
   #attempt: Promise<unknown> | undefined;
 
   /** @param path the watched path, for messages. */
-  constructor(path: string, options: ConnectionOptions, receiver: Receiver, scope: Scope) {
+  constructor(path: string, options: ConnectionOptions, receiver: Receiver, lifetime: Lifetime) {
     this.#path = path;
     this.#options = options;
     this.#receiver = receiver;
-    this.#scope = scope;
+    this.#lifetime = lifetime;
   }
 
   get state(): State['tag'] {
@@ -138,10 +138,10 @@ export class Connection {
     while (this.#attempt) await this.#attempt.catch(() => undefined);
   }
 
-  /** Ends the connection, once the scope has ended. */
+  /** Ends the connection, once the lifetime has ended. */
   close(): void {
     Ticker.stop(this, this.#polling);
-    if (this.#state.tag === 'up') release(this.#state.subscribed.watches, this.#scope);
+    if (this.#state.tag === 'up') release(this.#state.subscribed.watches, this.#lifetime);
     this.#state = { tag: 'closed' };
   }
 
@@ -164,7 +164,7 @@ export class Connection {
       await this.#connect();
       return this.#paths;
     } catch (error) {
-      if (this.#scope.ended) return [];
+      if (this.#lifetime.ended) return [];
       this.#degrade(error as BackendError);
       this.#recover();
       return [];
@@ -185,7 +185,7 @@ export class Connection {
       await this.#connect();
       return this.#paths;
     } catch (failure) {
-      if (this.#scope.ended) return [];
+      if (this.#lifetime.ended) return [];
       this.#state = { tag: 'recovering', error: failure as BackendError };
       this.#recover();
       return [];
@@ -210,10 +210,10 @@ export class Connection {
 
   /** False if it is not up. */
   #takeDown(error: unknown): boolean {
-    if (this.#state.tag !== 'up' || this.#scope.ended) return false;
+    if (this.#state.tag !== 'up' || this.#lifetime.ended) return false;
     const { since, subscribed } = this.#state;
     this.#state = { tag: 'recovering', error: backendFailure(subscribed.backend.name, this.#path, error) };
-    release(subscribed.watches, this.#scope);
+    release(subscribed.watches, this.#lifetime);
     // Only a subscription that lived longer than the maximum delay is restarted quickly.
     if (this.#options.clock.monotonic() - since > this.#options.maxRestartDelayMs) this.#backoff = undefined;
     return true;
@@ -231,7 +231,7 @@ export class Connection {
     Ticker.start(this, this.#polling);
     if (down.tag !== 'recovering' && down.tag !== 'degraded') return;
     const { maxRestarts } = this.#options;
-    const { signal } = this.#scope;
+    const { signal } = this.#lifetime;
     const attempts =
       maxRestarts === 0
         ? Promise.reject(down.error)
@@ -247,7 +247,7 @@ export class Connection {
       if (!signal.aborted && this.#state.tag !== 'suspended')
         this.#receiver.report({ name: 'error', payload: error as BackendError });
     });
-    void this.#scope.track(recovery);
+    void this.#lifetime.track(recovery);
   }
 
   async #reconnect(attempt: number): Promise<void> {
@@ -256,13 +256,13 @@ export class Connection {
     if (down.tag !== 'recovering' && down.tag !== 'degraded') return;
     this.#backoff ??= new Backoff({ firstDelayMs: restartDelayMs, maxDelayMs, random });
     const delayMs = this.#backoff.next();
-    await sleep(clock, delayMs, { signal: this.#scope.signal, ref: persistent });
+    await sleep(clock, delayMs, { signal: this.#lifetime.signal, ref: persistent });
     this.#restarts += 1;
     this.#receiver.report({ name: 'restart', payload: { attempt, delayMs, error: down.error } });
     try {
       await this.#connect();
     } catch (error) {
-      if (this.#scope.ended) throw error;
+      if (this.#lifetime.ended) throw error;
       if (down.tag === 'recovering') this.#degrade(error as BackendError);
       else if (hasNoEvents(error)) this.#state = { ...down, tag: 'suspended', error };
       throw hasNoEvents(error) ? new AbortError(error) : error;
@@ -295,7 +295,7 @@ export class Connection {
           if (this.#state.tag === 'up' && this.#state.subscribed === subscribed) this.#lost(error);
         },
       },
-      this.#scope,
+      this.#lifetime,
     );
     this.#attempt = attempt;
     try {

@@ -63,7 +63,7 @@ export class ResilientWatcher
     this.#session = new Session(
       target,
       resolved,
-      this.scope,
+      this.lifetime,
       (event) => this.#report(event),
       (cause, look) => this.trace('check', { cause }, look, (result) => result),
     );

@@ -30,7 +30,7 @@ import type { ListenerError } from '../core/errors.js';
 import { Backoff } from '../core/backoff.js';
 import type { Scheduled } from '../core/clock.js';
 import { isTurnSpent, startTurnBudget } from '../core/event-loop.js';
-import type { Scope } from '../core/scope.js';
+import type { Lifetime } from '../core/lifetime.js';
 import { run } from '../core/steps.js';
 import { operationChannel } from '../core/telemetry.js';
 import type { Hint, WatchedDirectory } from '../core/watch-backend.js';
@@ -38,7 +38,7 @@ import type { Answers } from '../fs/answers.js';
 import { Disk } from '../fs/disk.js';
 import { haveSameDirectories } from '../fs/merge-directories.js';
 import { Mounts } from '../fs/mounts.js';
-import { isSameObservation, type LookScope, type Observation, type Target } from '../fs/observation.js';
+import { isSameObservation, type Extent, type Observation, type Target } from '../fs/observation.js';
 import type { Snapshot } from '../fs/snapshot.js';
 import { TargetError } from '../fs/target-error.js';
 import { Activity } from './activity.js';
@@ -71,7 +71,7 @@ const checks = operationChannel('check');
 export class Session {
   readonly #target: Target;
   readonly #options: ResolvedWatcherOptions;
-  readonly #scope: Scope;
+  readonly #lifetime: Lifetime;
   readonly #emit: (event: WatcherEvent) => void;
   readonly #trace: (cause: ChangeCause, look: () => Promise<LookResult>) => Promise<LookResult>;
   readonly #reporter: Reporter;
@@ -82,7 +82,7 @@ export class Session {
   #state: 'closed' | 'idle' | 'waiting' | 'looking' = 'closed';
   /** The cause of the next look; undefined: none is requested. */
   #cause: ChangeCause | undefined;
-  #extent: LookScope = 'hints';
+  #extent: Extent = 'hints';
   /** The last observation that was compared. */
   #seen: Observation | undefined;
   #directories: readonly WatchedDirectory[] = [];
@@ -105,19 +105,19 @@ export class Session {
   constructor(
     target: Target,
     options: ResolvedWatcherOptions,
-    scope: Scope,
+    lifetime: Lifetime,
     emit: (event: WatcherEvent) => void,
     trace: (cause: ChangeCause, look: () => Promise<LookResult>) => Promise<LookResult>,
   ) {
     const { path } = target;
     this.#target = target;
     this.#options = options;
-    this.#scope = scope;
+    this.#lifetime = lifetime;
     this.#emit = emit;
     this.#trace = trace;
     this.#warnings = new Warnings((payload) => emit({ name: 'warning', payload }));
     this.#activity = new Activity(options.clock);
-    this.#connection = new Connection(path, options, this, scope);
+    this.#connection = new Connection(path, options, this, lifetime);
     this.#reporter = new Reporter(path, options, this);
   }
 
@@ -178,22 +178,22 @@ export class Session {
     this.#activity.start();
     for (const path of this.#target.paths) await Mounts.of(this.#options.fs).ask(path);
     await this.#lookNow('start', 'all');
-    while (!this.#scope.ended && this.#isAwaited) await this.#activity.nextLook();
+    while (!this.#lifetime.ended && this.#isAwaited) await this.#activity.nextLook();
     // The time of a pending difference may have come while the look went on.
     if (this.#cause !== undefined) await this.#activity.nextLook();
-    if (!this.#scope.ended && this.#resync.intervalMs > 0) Ticker.start(this, this.#resync);
+    if (!this.#lifetime.ended && this.#resync.intervalMs > 0) Ticker.start(this, this.#resync);
   }
 
   /** Resolves when a look at everything, begun after this call, has ended, and links of a group no longer wait. */
   async check(): Promise<void> {
     await this.#lookNow('check', 'all');
-    while (!this.#scope.ended && this.#reporter.isPartlyRetargeted) await this.#activity.nextLook();
+    while (!this.#lifetime.ended && this.#reporter.isPartlyRetargeted) await this.#activity.nextLook();
   }
 
   /** Resolves when everything that `add` and `remove` changed has been reported, or that the target is unreadable. */
   async regrouped(): Promise<void> {
     await this.#lookNow('check', 'hints');
-    while (!this.#scope.ended && !this.#isRegroupReported) await this.#activity.nextLook();
+    while (!this.#lifetime.ended && !this.#isRegroupReported) await this.#activity.nextLook();
   }
 
   /** Resolves when no look is requested or under way, and no attempt to subscribe is under way. */
@@ -202,7 +202,7 @@ export class Session {
     while (this.#state === 'waiting' || this.#state === 'looking') await this.#activity.nextLook();
   }
 
-  /** Ends the session, once the scope has ended. A look that is under way may never end, so it is not awaited. */
+  /** Ends the session, once the lifetime has ended. A look that is under way may never end, so it is not awaited. */
   close(): void {
     this.#state = 'closed';
     Ticker.stop(this, this.#resync);
@@ -250,7 +250,7 @@ export class Session {
     return { clock, intervalMs, persistent };
   }
 
-  #request(cause: ChangeCause, extent: LookScope, answers?: Answers): void {
+  #request(cause: ChangeCause, extent: Extent, answers?: Answers): void {
     if (this.#state === 'closed') return;
     this.#extent = this.#cause === undefined ? extent : widerOf(this.#extent, extent);
     this.#cause = betterCause(this.#cause ?? cause, cause);
@@ -264,7 +264,7 @@ export class Session {
     inNextTurn(this.#look);
   }
 
-  async #lookNow(cause: ChangeCause, extent: LookScope): Promise<void> {
+  async #lookNow(cause: ChangeCause, extent: Extent): Promise<void> {
     const ended = this.#activity.newLook();
     this.#request(cause, extent);
     await ended;
@@ -313,7 +313,7 @@ export class Session {
   /** Looks once, and again if that consulted new directories. Returns whether the target was stable. */
   #round(
     cause: ChangeCause,
-    extent: LookScope,
+    extent: Extent,
     answers: Answers | undefined,
     round: number,
   ): boolean | Promise<boolean> {
@@ -337,7 +337,7 @@ export class Session {
     this.#seen = seen;
     if (isNew) this.#reporter.consider(seen, cause);
     // A listener may have closed the watcher.
-    if (this.#scope.ended) return true;
+    if (this.#lifetime.ended) return true;
     this.#isConfirming = false;
     // Most looks find nothing new to listen to: then the array stays the same, too.
     const { consulted } = seen;
@@ -357,7 +357,7 @@ export class Session {
 
   /** @param opened the directories that were not watched before. */
   #listening(opened: readonly string[], cause: ChangeCause, round: number): boolean | Promise<boolean> {
-    if (opened.length === 0 || this.#scope.ended) return this.#stable();
+    if (opened.length === 0 || this.#lifetime.ended) return this.#stable();
     if (round === MAX_ROUNDS) return this.#unstable(cause);
     for (const path of opened) this.#target.touch(path);
     return this.#round(this.#afterStart(cause), 'hints', undefined, round + 1);
@@ -395,7 +395,7 @@ export class Session {
 }
 
 /** `hints` < `resync` < `all`. */
-function widerOf(one: LookScope, other: LookScope): LookScope {
+function widerOf(one: Extent, other: Extent): Extent {
   if (one === 'all' || other === 'all') return 'all';
   return one === 'resync' ? one : other;
 }

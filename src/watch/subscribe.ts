@@ -11,7 +11,7 @@
  */
 import { BackendError } from '../core/backend-error.js';
 import { hasMoved } from '../core/errno.js';
-import type { Scope } from '../core/scope.js';
+import type { Lifetime } from '../core/lifetime.js';
 import type { Hint, WatchBackend, WatchedDirectory, WatchSubscription } from '../core/watch-backend.js';
 import type { Answers } from '../fs/answers.js';
 import { backendFailure, hasNoEvents, isUnsuited } from './backends/backend-failure.js';
@@ -40,24 +40,24 @@ export interface Subscribed {
 export async function subscribe(
   backends: Iterable<WatchBackend>,
   wanted: Wanted,
-  scope: Scope,
+  lifetime: Lifetime,
 ): Promise<void> {
   let first: BackendError | undefined;
   for (const backend of backends) {
     try {
-      await subscribeTo(backend, wanted, scope);
+      await subscribeTo(backend, wanted, lifetime);
       return;
     } catch (error) {
       const failure = backendFailure(backend.name, wanted.path, error);
       if (failure.sysctl !== undefined || hasNoEvents(failure)) throw failure;
       if (!first || isUnsuited(first)) first = failure;
-      if (scope.ended) break;
+      if (lifetime.ended) break;
     }
   }
   if (first) throw first;
 }
 
-async function subscribeTo(backend: WatchBackend, wanted: Wanted, scope: Scope): Promise<void> {
+async function subscribeTo(backend: WatchBackend, wanted: Wanted, lifetime: Lifetime): Promise<void> {
   const silent = silenceOf(backend, wanted);
   if (silent) throw silent;
   const { name } = backend;
@@ -71,20 +71,20 @@ async function subscribeTo(backend: WatchBackend, wanted: Wanted, scope: Scope):
     },
   };
   // Tracked, because otherwise nothing could release the result.
-  const watches = await scope.track(
+  const watches = await lifetime.track(
     Promise.resolve(backend.subscribe(sink, { persistent: wanted.persistent })),
   );
   try {
-    scope.throwIfEnded();
+    lifetime.throwIfEnded();
     // Not tracked, because it may hang.
-    await scope.untilEnd(setDirectories(watches, wanted));
+    await lifetime.untilEnd(setDirectories(watches, wanted));
     // The subscription may have ended before this continues.
-    scope.throwIfEnded();
+    lifetime.throwIfEnded();
     if (failure) throw failure.error;
     subscribed = { backend, watches };
     wanted.up(subscribed);
   } catch (error) {
-    release(watches, scope);
+    release(watches, lifetime);
     throw error;
   }
 }
@@ -109,9 +109,9 @@ export function silenceOf(
 }
 
 /** Closes a subscription that is no longer needed. It must not throw, but a user's backend may. */
-export function release(watches: WatchSubscription, scope: Scope): void {
+export function release(watches: WatchSubscription, lifetime: Lifetime): void {
   const closing = Promise.resolve()
     .then(() => watches.close())
     .catch(() => undefined);
-  void scope.track(closing);
+  void lifetime.track(closing);
 }

@@ -225,7 +225,7 @@ export abstract class WatchedValue<
     this.start().then(() => {
       if (this.#current !== undefined && this.#current !== previous) next.resolve(this.#current);
     }, next.reject);
-    return this.scope.untilEnd(next.promise).finally(() => {
+    return this.lifetime.untilEnd(next.promise).finally(() => {
       forget();
       this.#waiting.delete(next);
     });
@@ -317,14 +317,14 @@ export abstract class WatchedValue<
     this.#lastChangeAt = this.clock.now();
     for (const next of this.#waiting) next.resolve(value);
     this.#emit('change', { current: value, previous });
-    if (!this.scope.ended) this.onReported();
+    if (!this.lifetime.ended) this.onReported();
   }
 
   /** A file that is missing from the start causes no `change`; parsing it yields the reason why there is no value. */
   #explainAbsence(): void {
     const { current } = this.#watcher;
     const isExplained = this.#refusal !== undefined || this.#unreadable !== undefined;
-    if (current && !this.#current && !isExplained && !this.scope.ended) this.take(current);
+    if (current && !this.#current && !isExplained && !this.lifetime.ended) this.take(current);
   }
 
   #failureBy(error: Error): Failure {

@@ -241,7 +241,7 @@ export class AtomicVolume extends Component<ComponentEvents, AtomicVolumeStatus>
   async #use<T>(operation: () => Promise<T>): Promise<T> {
     await this.start();
     try {
-      return await this.scope.track(operation());
+      return await this.lifetime.track(operation());
     } catch (error) {
       this.recordError(redactError(error));
       throw error;

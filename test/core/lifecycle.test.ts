@@ -135,15 +135,15 @@ test('close() waits for the work in progress and for the work of its own end, fo
   const shutdown = new Outcome<void>();
   const calls: string[] = [];
   const lifecycle: Lifecycle = subject({
-    run: () => void lifecycle.scope.track(work.promise),
+    run: () => void lifecycle.lifetime.track(work.promise),
     end: () => {
       calls.push('end');
-      void lifecycle.scope.track(shutdown.promise);
+      void lifecycle.lifetime.track(shutdown.promise);
     },
   });
   await lifecycle.start();
   let within: Promise<void> | undefined;
-  lifecycle.scope.signal.addEventListener('abort', () => {
+  lifecycle.lifetime.signal.addEventListener('abort', () => {
     within = lifecycle.close();
   });
   const closed = lifecycle.close().then(() => calls.push('closed'));
@@ -158,7 +158,7 @@ test('close() waits for the work in progress and for the work of its own end, fo
   const idle = subject({
     end: () => {
       const released = new Promise((resolve) => setImmediate(resolve));
-      void idle.scope.track(released.then(() => calls.push('released')));
+      void idle.lifetime.track(released.then(() => calls.push('released')));
     },
   });
   await idle.close();

@@ -187,7 +187,7 @@ export const MUTANTS = [
   [
     'nothing is looked at again after it is listened to',
     session,
-    'if (opened.length === 0 || this.#scope.ended) return this.#stable();',
+    'if (opened.length === 0 || this.#lifetime.ended) return this.#stable();',
     'if (opened.length >= 0) return this.#stable();',
   ],
   ['a hint during a look is forgotten', session, 'if (this.#cause !== undefined) this.#wait();', ''],
@@ -245,13 +245,13 @@ export const MUTANTS = [
   [
     'start() does not wait for the first report',
     session,
-    'while (!this.#scope.ended && this.#isAwaited) await this.#activity.nextLook();',
+    'while (!this.#lifetime.ended && this.#isAwaited) await this.#activity.nextLook();',
     '',
   ],
   [
     'check() does not wait for the other links of a group',
     session,
-    'while (!this.#scope.ended && this.#reporter.isPartlyRetargeted) await this.#activity.nextLook();',
+    'while (!this.#lifetime.ended && this.#reporter.isPartlyRetargeted) await this.#activity.nextLook();',
     '',
   ],
   [

@@ -15,7 +15,7 @@ import { attempts, MOVED, type Moved } from '../attempts.js';
 import type { Disk } from '../disk.js';
 import { absoluteGivenPath } from '../given-path.js';
 import { haveSameDirectories, mergeDirectories } from '../merge-directories.js';
-import type { Consulted, Found, LookScope, Observation, Regrouped, Target } from '../observation.js';
+import type { Consulted, Found, Extent, Observation, Regrouped, Target } from '../observation.js';
 import type { ReadLimits } from '../read-limits.js';
 import { resolve, wereRetargeted, type Resolution } from '../resolve.js';
 import { filesIn, SetSnapshot, type FileSnapshot } from '../snapshot.js';
@@ -87,7 +87,7 @@ export class GroupTarget implements Target {
     this.#members = new Map(rest);
   }
 
-  *look(_extent: LookScope, now: number, shared: Disk): Steps<Observation> {
+  *look(_extent: Extent, now: number, shared: Disk): Steps<Observation> {
     const members = this.#members;
     let read: Member[] = [];
     const found = yield* attempts(shared, (disk) => this.#read(members, (read = []), now, disk));

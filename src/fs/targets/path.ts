@@ -17,7 +17,7 @@ import type { Disk } from '../disk.js';
 import { givenPath } from '../given-path.js';
 import { globsIn, type IgnorePattern } from '../globs.js';
 import { haveSameDirectories, mergeDirectories } from '../merge-directories.js';
-import type { Consulted, Found, LookScope, Observation, Regrouped, Target } from '../observation.js';
+import type { Consulted, Found, Extent, Observation, Regrouped, Target } from '../observation.js';
 import type { ReadLimits } from '../read-limits.js';
 import { identityOf } from '../file-identity.js';
 import { resolve, type Resolution } from '../resolve.js';
@@ -72,7 +72,7 @@ export class PathTarget implements Target {
     this.#files?.touch(path);
   }
 
-  *look(extent: LookScope, now: number, shared: Disk): Steps<Observation> {
+  *look(extent: Extent, now: number, shared: Disk): Steps<Observation> {
     const { consulted } = this.#last ?? { consulted: { directories: [] } };
     const seen = { consulted };
     const found = yield* attempts(shared, (disk, isFirst) => this.#attempt(extent, now, disk, isFirst, seen));
@@ -81,7 +81,7 @@ export class PathTarget implements Target {
 
   /** @param seen receives what was consulted. */
   *#attempt(
-    extent: LookScope,
+    extent: Extent,
     now: number,
     disk: Disk,
     isFirst: boolean,
@@ -180,7 +180,7 @@ export class PathTarget implements Target {
 
   *#directoryAt(
     { path, stat, route }: FoundPath,
-    extent: LookScope,
+    extent: Extent,
     now: number,
     disk: Disk,
   ): Steps<Observation | Moved> {

@@ -6,7 +6,7 @@ import { within } from '../absolute-path.js';
 import { haveSameDirectories, mergeDirectories } from '../merge-directories.js';
 import { ReadTotals, type Kept, type ReadLimits } from '../read-limits.js';
 import type { Inode } from '../file-identity.js';
-import type { Consulted, LookScope } from '../observation.js';
+import type { Consulted, Extent } from '../observation.js';
 import type { Way } from '../resolve.js';
 import type { FileSnapshot } from '../snapshot.js';
 import type { TargetError } from '../target-error.js';
@@ -35,7 +35,7 @@ export interface TreeLookOptions {
   /** The directory at the root. */
   readonly root: ReachedDirectory;
   readonly scope: TreeScope;
-  readonly extent: LookScope;
+  readonly extent: Extent;
   readonly now: number;
 }
 

@@ -21,7 +21,7 @@ import type { WatchedDirectory, WatchedTree } from '../../core/watch-backend.js'
 import type { Disk } from '../disk.js';
 import { identityOf } from '../file-identity.js';
 import { haveSameDirectories } from '../merge-directories.js';
-import { VERIFIED_AT_ONCE, type Consulted, type LookScope } from '../observation.js';
+import { VERIFIED_AT_ONCE, type Consulted, type Extent } from '../observation.js';
 import { Rotation } from '../rotation.js';
 import type { FileSnapshot } from '../snapshot.js';
 import type { TargetError } from '../target-error.js';
@@ -81,7 +81,7 @@ export class TreeFiles {
   *look(
     root: ReachedDirectory,
     scope: TreeScope,
-    extent: LookScope,
+    extent: Extent,
     now: number,
     disk: Disk,
   ): Steps<TreeReading | Exclude<TreeLookResult, 'read'>> {

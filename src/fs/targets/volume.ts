@@ -22,7 +22,7 @@ import { within } from '../absolute-path.js';
 import { MOVED, type Moved } from '../attempts.js';
 import type { Disk } from '../disk.js';
 import { identityOf, inodeOf, isUnchanged, type Inode } from '../file-identity.js';
-import { VERIFIED_AT_ONCE, type Consulted, type LookScope, type Observation } from '../observation.js';
+import { VERIFIED_AT_ONCE, type Consulted, type Extent, type Observation } from '../observation.js';
 import { ReadTotals, type ReadLimits } from '../read-limits.js';
 import { isEntryName, isInRevision, joinWays, resolve, wereRetargeted, type Way } from '../resolve.js';
 import { Rotation } from '../rotation.js';
@@ -121,10 +121,10 @@ export class VolumeFiles {
   }
 
   /** Verifies the known revision, or reads a new one. */
-  *look(revision: Revision, scope: LookScope, now: number, disk: Disk): Steps<VolumeReading | Moved> {
+  *look(revision: Revision, extent: Extent, now: number, disk: Disk): Steps<VolumeReading | Moved> {
     const last = this.#last;
     const isKnown = last?.revision.path === revision.path && last.revision.way.links === revision.way.links;
-    if (isKnown && (yield* isAsRead(last, this.#unverified(last, scope), disk))) {
+    if (isKnown && (yield* isAsRead(last, this.#unverified(last, extent), disk))) {
       return (this.#last = { ...last, revision });
     }
     const known = last && { files: last.files, isSameRevision: isKnown };
@@ -136,15 +136,15 @@ export class VolumeFiles {
   }
 
   /** The files of the known revision that a look verifies; always those outside the revision. */
-  *#unverified({ revision, files, through }: VolumeReading, scope: LookScope): Iterable<FileSnapshot> {
-    if (scope === 'all' || this.#isWritten) {
+  *#unverified({ revision, files, through }: VolumeReading, extent: Extent): Iterable<FileSnapshot> {
+    if (extent === 'all' || this.#isWritten) {
       yield* files.values();
       return;
     }
     if (through.length > 0) {
       for (const file of files.values()) if (!file.realPath.startsWith(`${revision.path}/`)) yield file;
     }
-    if (scope === 'resync') for (const [, file] of this.#rotation.next(files, VERIFIED_AT_ONCE)) yield file;
+    if (extent === 'resync') for (const [, file] of this.#rotation.next(files, VERIFIED_AT_ONCE)) yield file;
   }
 }
 

@@ -4,7 +4,7 @@ const NO_WORK: readonly Promise<unknown>[] = [];
  * The lifetime of a component: one signal that aborts at its end, and the work in flight. Each is created on first use,
  * because most of a thousand watchers need neither.
  */
-export class Scope {
+export class Lifetime {
   #controller: AbortController | undefined;
   #work: Set<Promise<unknown>> | undefined;
   /** Rejects the promises of `untilEnd`. */
@@ -13,7 +13,7 @@ export class Scope {
   /** Set at the end. */
   #reason!: Error;
 
-  /** Aborts when the scope ends. */
+  /** Aborts when the lifetime ends. */
   get signal(): AbortSignal {
     if (!this.#controller) {
       this.#controller = new AbortController();
@@ -26,7 +26,7 @@ export class Scope {
     return this.#ended;
   }
 
-  /** @throws the reason of the end, if the scope has ended. */
+  /** @throws the reason of the end, if the lifetime has ended. */
   throwIfEnded(): void {
     if (this.#ended) throw this.#reason;
   }
@@ -43,7 +43,7 @@ export class Scope {
     return work;
   }
 
-  /** Settles with the work, or rejects as soon as the scope ends, because the work may hang. */
+  /** Settles with the work, or rejects as soon as the lifetime ends, because the work may hang. */
   untilEnd<T>(work: T | Promise<T>): Promise<T> {
     return new Promise<T>((resolve, reject) => {
       const leave = (): void => reject(this.#reason);
@@ -57,7 +57,7 @@ export class Scope {
     });
   }
 
-  /** Ends the scope. Resolves when no tracked work is left, including work that begins meanwhile. Never rejects. */
+  /** Ends the lifetime. Resolves when no tracked work is left, including work that begins meanwhile. Never rejects. */
   async end(reason: Error): Promise<void> {
     if (!this.#ended) this.#reason = reason;
     this.#ended = true;
