@@ -125,7 +125,7 @@ export class ObjectFollower<T> {
     do {
       const page = await this.#page(from, signal);
       for (const object of page.items) {
-        const name = nameOf(object);
+        const name = objectName(object);
         const kept = name === undefined ? undefined : read(object);
         if (name !== undefined && kept !== undefined) objects.set(name, kept);
       }
@@ -182,7 +182,7 @@ export class ObjectFollower<T> {
         if (line.trim() === '') continue;
         const { type, object } = eventOf(line);
         onSuccess();
-        const name = nameOf(object);
+        const name = objectName(object);
         if (name !== undefined) onChange(name, type === 'DELETED' ? undefined : read(object));
         this.#version = versionOf(object) ?? this.#version;
         signal.throwIfAborted();
@@ -292,7 +292,7 @@ function versionOf(object: unknown): string | undefined {
 }
 
 /** `<namespace>/<name>`; undefined for bookmarks, and for what is not an object. */
-function nameOf(object: unknown): string | undefined {
+function objectName(object: unknown): string | undefined {
   const { namespace, name } = metadataOf(object);
   const isNamed = typeof namespace === 'string' && typeof name === 'string' && name !== '';
   return isNamed ? `${namespace}/${name}` : undefined;

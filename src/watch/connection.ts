@@ -32,7 +32,7 @@ import type { Answers } from '../fs/answers.js';
 import { backendFailure, hasNoEvents, isUnsuited } from './backends/backend-failure.js';
 import { backendsFor, type BackendName } from './backends/catalog.js';
 import type { ChangeCause } from './change.js';
-import { release, silenceOf, subscribe, type Subscribed } from './subscribe.js';
+import { release, eventlessError, subscribe, type Subscribed } from './subscribe.js';
 import { Ticker, type TickerOptions } from './ticker.js';
 import type { WatcherEvent } from './watcher-events.js';
 
@@ -74,7 +74,7 @@ export class Connection {
   #restarts = 0;
   #directories: readonly WatchedDirectory[] = [];
   /** The file system without events that the target is on, if any. */
-  #silence: string | undefined;
+  #eventless: string | undefined;
   #attempt: Promise<unknown> | undefined;
 
   /** @param path the watched path, for messages. */
@@ -107,22 +107,22 @@ export class Connection {
   /**
    * Watches these directories. Returns those that were not watched before, or may have been moved in the meantime,
    * which must be looked at again. If this fails, the backend counts as failed.
-   * @param silence the file system without events that some of the directories are on, if any.
+   * @param eventless the file system without events that some of the directories are on, if any.
    */
   listen(
     directories: readonly WatchedDirectory[],
-    silence: string | undefined,
+    eventless: string | undefined,
   ): readonly string[] | Promise<readonly string[]> {
     this.#directories = directories;
-    this.#silence = silence;
+    this.#eventless = eventless;
     const state = this.#state;
     if (state.tag === 'closed') return this.#open();
-    if (state.tag === 'suspended' && silence === undefined) this.#resume(state);
+    if (state.tag === 'suspended' && eventless === undefined) this.#resume(state);
     if (state.tag !== 'up') return [];
     const { backend, watches } = state.subscribed;
-    const silent = silenceOf(backend, { path: this.#path, silence });
-    if (silent) {
-      this.#suspend(silent);
+    const error = eventlessError(backend, { path: this.#path, eventless });
+    if (error) {
+      this.#suspend(error);
       return [];
     }
     try {
@@ -284,7 +284,7 @@ export class Connection {
       {
         path: this.#path,
         directories: () => this.#directories,
-        silence: this.#silence,
+        eventless: this.#eventless,
         persistent,
         hint: (cause, hint, answers) => this.#receiver.hint(cause, hint, answers),
         up: (subscribed) => {

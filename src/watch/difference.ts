@@ -45,13 +45,13 @@ export function isComplete(file: FileSnapshot, before: FileSnapshot | undefined)
 /** Whether some links of a group were retargeted and others were not: the others are probably about to be. */
 export function isPartlyRetargeted(before: Files, after: Files): boolean {
   let isAnyKept = false;
-  let isAnyTurned = false;
+  let isAnyRetargeted = false;
   for (const [key, file] of after) {
     const { links } = FileSnapshot.stampOf(file);
     const known = before.get(key);
     if (links === '' || !known) continue;
     if (FileSnapshot.stampOf(known).links === links) isAnyKept = true;
-    else isAnyTurned = true;
+    else isAnyRetargeted = true;
   }
-  return isAnyKept && isAnyTurned;
+  return isAnyKept && isAnyRetargeted;
 }

@@ -29,7 +29,7 @@ export class Listeners<Who> {
 
   /** The listeners of this entry. */
   to(entry: string): readonly Who[] {
-    const some = this.#byEntry.get(nameOf(entry));
+    const some = this.#byEntry.get(listedAs(entry));
     if (some) return [...some, ...this.#toAll];
     return this.#toAll.size > 0 ? [...this.#toAll] : NOBODY;
   }
@@ -42,7 +42,7 @@ export class Listeners<Who> {
     this.delete(who);
     this.#entries.set(who, entries);
     if (!entries) this.#toAll.add(who);
-    for (const name of entries?.map(nameOf) ?? []) {
+    for (const name of entries?.map(listedAs) ?? []) {
       const some = this.#byEntry.get(name);
       if (some) some.add(who);
       else this.#byEntry.set(name, new Set([who]));
@@ -55,7 +55,7 @@ export class Listeners<Who> {
     const entries = this.#entries.get(who);
     this.#entries.delete(who);
     this.#toAll.delete(who);
-    for (const name of entries?.map(nameOf) ?? []) {
+    for (const name of entries?.map(listedAs) ?? []) {
       const some = this.#byEntry.get(name);
       some?.delete(who);
       if (some?.size === 0) this.#byEntry.delete(name);
@@ -63,6 +63,6 @@ export class Listeners<Who> {
   }
 }
 
-function nameOf(entry: string): string {
+function listedAs(entry: string): string {
   return isUserVisible(entry) ? entry : '..';
 }

@@ -56,7 +56,7 @@ export class ResilientWatcher
   constructor(path: TargetPath, options?: ResilientWatcherOptions) {
     const { options: resolved, tree } = resolveWatcherOptions(options, { isGroup: isGroup(path) });
     const target = targetAt(path, resolved, tree);
-    const { signal, clock, name = nameOf(path) } = resolved;
+    const { signal, clock, name = defaultName(path) } = resolved;
     super({ kind: 'ResilientWatcher', name, signal, clock, description: watcherDescription });
     this.#target = target;
     this.#options = resolved;
@@ -238,8 +238,8 @@ export class ResilientWatcher
   }
 }
 
-function nameOf(path: TargetPath): string {
-  if (isGroup(path)) return path.map(nameOf).join(', ');
+function defaultName(path: TargetPath): string {
+  if (isGroup(path)) return path.map(defaultName).join(', ');
   return basename(typeof path === 'string' ? resolve(path) : path.pathname) || '/';
 }
 

@@ -87,8 +87,8 @@ export class Session {
   #seen: Observation | undefined;
   #directories: readonly WatchedDirectory[] = [];
   /** The file system without events that the target is on, if any. */
-  #silence: string | undefined;
-  /** The version of the mount table that the silence and the warnings come from. */
+  #eventless: string | undefined;
+  /** The version of the mount table that this and the warnings come from. */
   #mountsVersion = 0;
   /** Whether a resync has found a difference, which is compared in the next turn. */
   #isConfirming = false;
@@ -346,10 +346,10 @@ export class Session {
     // The same observation may come through a mount that was not in the table before.
     if (isNew || isElsewhere || mounts.version !== this.#mountsVersion) {
       this.#mountsVersion = mounts.version;
-      this.#silence = silenceOf(seen, mounts);
+      this.#eventless = eventlessIn(seen, mounts);
       if (seen.kind === 'found') this.#warnings.found(seen, mounts);
     }
-    const opened = this.#connection.listen(this.#directories, this.#silence);
+    const opened = this.#connection.listen(this.#directories, this.#eventless);
     return opened instanceof Promise
       ? opened.then((paths) => this.#listening(paths, cause, round))
       : this.#listening(opened, cause, round);
@@ -401,7 +401,7 @@ function widerOf(one: Extent, other: Extent): Extent {
 }
 
 /** The file system on the path that reports no events, if there is one. */
-function silenceOf(seen: Observation, mounts: Mounts): string | undefined {
+function eventlessIn(seen: Observation, mounts: Mounts): string | undefined {
   const paths = seen.consulted.directories.map(({ path }) => path);
   // A file may be a mount point itself.
   return mounts.eventlessFileSystem(seen.kind === 'found' ? [...paths, seen.snapshot.realPath] : paths);

@@ -22,7 +22,7 @@ export interface Wanted {
   readonly path: string;
   readonly directories: () => readonly WatchedDirectory[];
   /** The file system without events that some of the directories are on, if any. */
-  readonly silence: string | undefined;
+  readonly eventless: string | undefined;
   readonly persistent: boolean;
   readonly hint: (cause: string, hint?: Hint, answers?: Answers) => void;
   readonly up: (subscribed: Subscribed) => void;
@@ -58,8 +58,8 @@ export async function subscribe(
 }
 
 async function subscribeTo(backend: WatchBackend, wanted: Wanted, lifetime: Lifetime): Promise<void> {
-  const silent = silenceOf(backend, wanted);
-  if (silent) throw silent;
+  const error = eventlessError(backend, wanted);
+  if (error) throw error;
   const { name } = backend;
   let failure: { readonly error: unknown } | undefined;
   let subscribed: Subscribed | undefined;
@@ -99,12 +99,12 @@ async function setDirectories(watches: WatchSubscription, { directories }: Wante
 }
 
 /** Why this backend would report no events for the target; undefined if it would. */
-export function silenceOf(
+export function eventlessError(
   { name, needsKernelEvents = false }: WatchBackend,
-  { path, silence }: Pick<Wanted, 'path' | 'silence'>,
+  { path, eventless }: Pick<Wanted, 'path' | 'eventless'>,
 ): BackendError | undefined {
-  if (!needsKernelEvents || silence === undefined) return undefined;
-  const message = `Cannot watch "${path}": it is on ${silence}, which reports no events; it is polled`;
+  if (!needsKernelEvents || eventless === undefined) return undefined;
+  const message = `Cannot watch "${path}": it is on ${eventless}, which reports no events; it is polled`;
   return new BackendError('ERR_BACKEND_NO_EVENTS', name, message);
 }
 
