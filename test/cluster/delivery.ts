@@ -25,7 +25,7 @@ export interface Published {
 }
 
 /** A pod with each kind of volume, and a listener for each file. */
-export function listeningPod(image: string, name: string, { hostNetwork = false } = {}): V1Pod {
+function listeningPod(image: string, name: string, { hostNetwork = false } = {}): V1Pod {
   const items = (path: string) => [{ key: 'app.yaml', path }];
   return {
     apiVersion: 'v1',
@@ -162,7 +162,7 @@ function seenAt(log: string, file: string, update: number): number | undefined {
  * that never showed the update counts as lost.
  * @param logs what each listener has printed
  */
-export function deliveryTable(published: readonly Published[], logs: readonly string[]): string {
+function deliveryTable(published: readonly Published[], logs: readonly string[]): string {
   const rows = [...new Set(published.map(({ under }) => under))].map((under) => {
     const updates = published.filter((update) => update.under === under);
     const delays = updates.flatMap(({ update, object, at }) =>
