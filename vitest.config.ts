@@ -43,7 +43,7 @@ class LongestFirst extends BaseSequencer {
 /** What takes a number of rounds, itself or through what it shares with other tests. */
 const ROUNDS = /\/(?:rounds|growth|login-scene|define-scenarios)\.js'/;
 
-/** What `npm run test:stress` and `test:soak` run in full, and `npm test` a few times only; see `test/support/rounds.ts`. */
+/** What `npm run test:stress` runs in full, and `npm test` a few times only; see `test/support/rounds.ts`. */
 function repeated(): string[] {
   return readdirSync(join(import.meta.dirname, 'test'), { encoding: 'utf8', recursive: true })
     .filter((name) => name.endsWith('.test.ts'))
@@ -73,7 +73,7 @@ export default defineConfig({
         test: {
           name: 'source',
           include: isStress ? repeated() : ['test/**/*.test.ts'],
-          exclude: ['test/soak/**', 'test/package/**', 'test/site/**', 'test/types/**'],
+          exclude: ['test/package/**', 'test/site/**', 'test/types/**'],
           ...limit(isStress ? 600_000 : 120_000),
         },
       },
@@ -91,7 +91,6 @@ export default defineConfig({
       { extends: true, test: { name: 'types', include: ['test/types/**/*.test.ts'] } },
       // After `npm run docs`.
       { extends: true, test: { name: 'site', include: ['test/site/**/*.test.ts'], ...limit(300_000) } },
-      { extends: true, test: { name: 'soak', include: ['test/soak/**/*.test.ts'], ...limit(600_000) } },
     ],
     setupFiles: ['test/support/telemetry-guard.ts'],
     ...limit(120_000),
