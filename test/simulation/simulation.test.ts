@@ -32,17 +32,25 @@ const SHARES = [
   ['polled-key,polled-volume', 600],
 ] as const;
 
-test.concurrent.each(SHARES)('the invariants hold in schedules of the kinds %s', async (kinds, runs) => {
-  expect(await simulate('--kind', kinds, '--runs', String(runs))).toMatch(
-    new RegExp(`^${runs} schedules in .*\\n$`),
-  );
-});
+/** The work is bounded by its counts, and takes minutes on a machine whose cores are taken. */
+const HANG_LIMIT = { timeout: 600_000 };
+
+test.concurrent.each(SHARES)(
+  'the invariants hold in schedules of the kinds %s',
+  HANG_LIMIT,
+  async (kinds, runs) => {
+    expect(await simulate('--kind', kinds, '--runs', String(runs))).toMatch(
+      new RegExp(`^${runs} schedules in .*\\n$`),
+    );
+  },
+);
 
 /** The first decisions of a schedule with two publications. */
 const ONE_SWAP = '0,0,0,0,0,1';
 
 test.concurrent.each(['volume'])(
   'the invariants hold wherever others act in a schedule of the kind %s with one swap',
+  HANG_LIMIT,
   async (kind) => {
     expect(await simulate('--kind', kind, '--exhaustive', '--choices', ONE_SWAP)).toMatch(
       /^\d{3,} schedules in .*\n$/,
