@@ -155,7 +155,7 @@ export function* resolve(path: string, disk: Disk): Steps<Resolution> {
       if (directory) route.consulted(above, directory, name, stat?.isDirectory() === true);
       const target = stat?.isSymbolicLink() ? yield* disk.readlink(place) : undefined;
       if (!stat || (target === undefined && stat.isSymbolicLink()))
-        return yield* missing(place, directory, route, disk);
+        return yield* missing(place, directory, route, denied?.path, disk);
       denied = undefined;
       if (target === undefined) continue;
       if (route.hops === MAX_LINKS) {
@@ -175,7 +175,8 @@ export function* resolve(path: string, disk: Disk): Steps<Resolution> {
     }
   }
   if (place === '') stat = yield* disk.lstat('/');
-  if (!stat) return denied ? unreadable(denied, route) : yield* missing(place, directory, route, disk);
+  if (!stat)
+    return denied ? unreadable(denied, route) : yield* missing(place, directory, route, undefined, disk);
   return { kind: 'found', path: place || '/', stat, entryNs: directory?.mtimeNs ?? 0n, route };
 }
 
@@ -193,17 +194,28 @@ export function* wereRetargeted(links: string, disk: Disk): Steps<boolean> {
   return false;
 }
 
+/** @param passed the entry above that may not be looked up, if there is one: what it is a key of is not known. */
 function* missing(
   path: string,
   directory: BigIntStats | undefined,
   route: Route,
+  passed: string | undefined,
   disk: Disk,
 ): Steps<Resolution> {
-  const [above, name] = [dirname(path), basename(path)];
-  const isPublished = (yield* disk.lstat(within(above, `${DATA_LINK}/${name}`))) !== undefined;
-  const unlinkedIn = isPublished ? above : undefined;
-  const isGap = isPublished || route.hops > 0 || !isUserVisible(name);
+  const isPublished = yield* isKey(path, disk);
+  const unlinkedIn = passed !== undefined ? dirname(passed) : isPublished ? dirname(path) : undefined;
+  const isGap = isPublished || route.hops > 0 || !isUserVisible(basename(path));
   return { kind: 'missing', path, isGap, unlinkedIn, changedNs: directory?.mtimeNs ?? 0n, route };
+}
+
+/** Whether a volume has published a key at this path; also if that may not be looked up. */
+function* isKey(path: string, disk: Disk): Steps<boolean> {
+  try {
+    return (yield* disk.lstat(within(dirname(path), `${DATA_LINK}/${basename(path)}`))) !== undefined;
+  } catch (error) {
+    if (isDenied(error)) return true;
+    throw error;
+  }
 }
 
 function unreadable(error: TargetError, route: Route): Resolution {

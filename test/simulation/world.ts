@@ -51,9 +51,6 @@ const LOOKUPS = new Set(['lstat', 'stat', 'readlink', 'readdir', 'close']);
 /** How calls fail, as long as there are actors. */
 const FAULTS = ['EIO', 'EACCES', 'EMFILE', 'ESTALE', 'ENOMEM'];
 
-/** Without EACCES: a directory that may not be looked up is passed, and what is not there below it is missing. */
-const LOOKUP_FAULTS = ['EIO', 'EMFILE', 'ESTALE', 'ENOMEM'];
-
 /** More turns than any schedule needs. */
 const MAX_TURNS = 20_000;
 
@@ -228,7 +225,7 @@ export class World {
     this.note('library', call, path);
     if (this.#faults === 0 || this.#actors.length === 0 || call === 'close') return;
     if (this.choices.choose(2, this.#faults) === 0) return;
-    const code = this.choices.oneOf(LOOKUPS.has(call) ? LOOKUP_FAULTS : FAULTS);
+    const code = this.choices.oneOf(FAULTS);
     this.note('kernel', `fails: ${code}`);
     throw new Errno(code);
   }
