@@ -30,6 +30,11 @@ export interface Hint {
    * anything may have changed.
    */
   readonly path?: string | undefined;
+  /**
+   * Any object that stands for the event. The checks of all watchers that receive the same object in one turn of the event
+   * loop share what they look up. Use a new one for each event. Undefined: nothing is shared.
+   */
+  readonly event?: object | undefined;
 }
 
 /** Receives the reports of a backend. */

@@ -11,7 +11,7 @@ import { run, type Steps } from '../core/steps.js';
 import type { TargetError } from '../fs/target-error.js';
 import { checkPath } from '../core/options.js';
 import { absolutePath, within } from '../fs/absolute-path.js';
-import { Answers } from '../fs/answers.js';
+import { noAnswers } from '../fs/answers.js';
 import { Disk } from '../fs/disk.js';
 import { Mounts, staleMount, type Mount } from '../fs/mounts.js';
 import { resolve, type Resolution } from '../fs/resolve.js';
@@ -97,7 +97,7 @@ export async function diagnose(
 
 /** Where the path leads; for a volume, to its revision. */
 async function resolution(path: string, mounts: Mounts): Promise<Resolution> {
-  return run(throughVolume(path, new Disk(nodeFileSystem, mounts, new Answers())));
+  return run(throughVolume(path, new Disk(nodeFileSystem, mounts, noAnswers())));
 }
 
 function* throughVolume(path: string, disk: Disk): Steps<Resolution> {

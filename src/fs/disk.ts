@@ -11,7 +11,7 @@ import type { BigIntStats, Dirent } from 'node:fs';
 
 import { errnoOf, withErrno } from '../core/errno.js';
 import { run, type Steps } from '../core/steps.js';
-import { Answers, type KnownAnswers } from './answers.js';
+import { noAnswers, type Answers } from './answers.js';
 import {
   list,
   lookupsOf,
@@ -43,19 +43,19 @@ export class Disk {
   readonly #fs: ReadingCalls;
   readonly #mounts: Mounts;
   readonly #forms: Forms;
-  readonly #shared: KnownAnswers | undefined;
+  readonly #shared: Answers | undefined;
 
   /** @param answers shared with the other looks of one event; undefined if there are none. */
   constructor(fs: ReadingCalls, mounts: Mounts, answers: Answers | undefined) {
     this.#fs = fs;
     this.#mounts = mounts;
     this.#forms = formsOf(fs);
-    this.#shared = answers?.of(fs);
+    this.#shared = answers;
   }
 
   /** The same disk without the answers so far: for a proof, and after something has moved. */
   get afresh(): Disk {
-    return new Disk(this.#fs, this.#mounts, new Answers());
+    return new Disk(this.#fs, this.#mounts, noAnswers());
   }
 
   lstat(path: string): Steps<BigIntStats | undefined> {
@@ -79,7 +79,7 @@ export class Disk {
 
   /** Makes a call unless another look of the same event has made it. */
   *#once<T>(
-    name: keyof KnownAnswers,
+    name: keyof Answers,
     path: string,
     call: (calls: Lookups, path: string) => Steps<T | undefined>,
   ): Steps<T | undefined> {

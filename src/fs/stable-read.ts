@@ -15,7 +15,7 @@ import { isTurnSpent, nextTurn, startTurnBudget } from '../core/event-loop.js';
 import type { Random } from '../core/random.js';
 import { sleep } from '../core/sleep.js';
 import { run } from '../core/steps.js';
-import { Answers } from './answers.js';
+import { noAnswers } from './answers.js';
 import type { ReadingCalls } from './calls.js';
 import { Disk } from './disk.js';
 import { Mounts } from './mounts.js';
@@ -55,7 +55,7 @@ export async function stableRead(target: Target, { fs, clock, random }: ReadingP
     // A program that reads again and again must not starve its timers.
     if (isTurnSpent()) await nextTurn();
     startTurnBudget();
-    const disk = new Disk(fs, Mounts.of(fs), new Answers());
+    const disk = new Disk(fs, Mounts.of(fs), noAnswers());
     const seen = await run(target.look('all', clock.now(), disk));
     if (seen.kind === 'found') return seen.snapshot;
     if (seen.kind === 'unreadable') throw seen.error;

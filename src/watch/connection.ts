@@ -28,7 +28,6 @@ import type { Random } from '../core/random.js';
 import type { Lifetime } from '../core/lifetime.js';
 import { sleep } from '../core/sleep.js';
 import type { Hint, WatchBackend, WatchedDirectory } from '../core/watch-backend.js';
-import type { Answers } from '../fs/answers.js';
 import { backendFailure, hasNoEvents, isUnsuited } from './backends/backend-failure.js';
 import { backendsFor, type BackendName } from './backends/catalog.js';
 import type { ChangeCause } from './change.js';
@@ -52,7 +51,7 @@ interface ConnectionOptions {
 
 /** Receives the hints and events of the connection. */
 interface Receiver {
-  hint(cause: ChangeCause, hint?: Hint, answers?: Answers): void;
+  hint(cause: ChangeCause, hint?: Hint): void;
   report(event: WatcherEvent): void;
 }
 
@@ -145,8 +144,8 @@ export class Connection {
     this.#state = { tag: 'closed' };
   }
 
-  onTick(answers: Answers): void {
-    this.#receiver.hint('poll', undefined, answers);
+  onTick(event: object): void {
+    this.#receiver.hint('poll', { event });
   }
 
   get #polling(): TickerOptions {
@@ -286,7 +285,7 @@ export class Connection {
         directories: () => this.#directories,
         eventless: this.#eventless,
         persistent,
-        hint: (cause, hint, answers) => this.#receiver.hint(cause, hint, answers),
+        hint: (cause, hint) => this.#receiver.hint(cause, hint),
         up: (subscribed) => {
           Ticker.stop(this, this.#polling);
           this.#state = { tag: 'up', subscribed, since: clock.monotonic() };

@@ -34,7 +34,7 @@ import type { Lifetime } from '../core/lifetime.js';
 import { run } from '../core/steps.js';
 import { operationChannel } from '../core/telemetry.js';
 import type { Hint, WatchedDirectory } from '../core/watch-backend.js';
-import type { Answers } from '../fs/answers.js';
+import { answersOf } from '../fs/answers.js';
 import { Disk } from '../fs/disk.js';
 import { haveSameDirectories } from '../fs/merge-directories.js';
 import { Mounts } from '../fs/mounts.js';
@@ -224,15 +224,15 @@ export class Session {
   }
 
   /** Something may have happened, where the hint says or anywhere. */
-  hint(cause: ChangeCause, hint?: Hint, answers?: Answers): void {
+  hint(cause: ChangeCause, hint?: Hint): void {
     if (this.#state === 'closed') return;
     const isAnywhere = hint?.path === undefined;
     if (!isAnywhere) this.#target.touch(hint.path);
-    this.#request(cause, isAnywhere ? 'all' : 'hints', answers);
+    this.#request(cause, isAnywhere ? 'all' : 'hints', hint?.event);
   }
 
-  onTick(answers: Answers): void {
-    this.#request('resync', 'resync', answers);
+  onTick(event: object): void {
+    this.#request('resync', 'resync', event);
   }
 
   /** Whether the first report is still to come. */
@@ -250,13 +250,13 @@ export class Session {
     return { clock, intervalMs, persistent };
   }
 
-  #request(cause: ChangeCause, extent: Extent, answers?: Answers): void {
+  #request(cause: ChangeCause, extent: Extent, event?: object): void {
     if (this.#state === 'closed') return;
     this.#extent = this.#cause === undefined ? extent : widerOf(this.#extent, extent);
     this.#cause = betterCause(this.#cause ?? cause, cause);
     if (this.#state !== 'idle') return;
     if (isTurnSpent()) this.#wait();
-    else this.#look(answers);
+    else this.#look(event);
   }
 
   #wait(): void {
@@ -271,7 +271,7 @@ export class Session {
   }
 
   /** Makes one look for all requests. */
-  readonly #look = (answers?: Answers): void => {
+  readonly #look = (event?: object): void => {
     const cause = this.#cause;
     const extent = this.#extent;
     this.#cause = undefined;
@@ -283,8 +283,8 @@ export class Session {
     try {
       // Without a subscriber nothing has to be awaited.
       const looked = checks.hasSubscribers
-        ? this.#trace(cause, async () => this.#resultOf(await this.#round(cause, extent, answers, 1)))
-        : this.#round(cause, extent, answers, 1);
+        ? this.#trace(cause, async () => this.#resultOf(await this.#round(cause, extent, event, 1)))
+        : this.#round(cause, extent, event, 1);
       if (looked instanceof Promise) looked.then(this.#end, this.#failed);
       else this.#end();
     } catch (error) {
@@ -314,13 +314,14 @@ export class Session {
   #round(
     cause: ChangeCause,
     extent: Extent,
-    answers: Answers | undefined,
+    event: object | undefined,
     round: number,
   ): boolean | Promise<boolean> {
     const { fs, clock } = this.#options;
     // Reading the mount table takes as long as a look, so a look for an event uses the last reading.
     if (extent !== 'hints' || !this.#mounts) this.#mounts = Mounts.of(fs);
     const mounts = this.#mounts;
+    const answers = event && answersOf(event, fs);
     const look = this.#target.look(extent, clock.now(), new Disk(fs, mounts, answers));
     const seen = run(look, () => this.#state === 'closed');
     return seen instanceof Promise

@@ -13,7 +13,6 @@ import { BackendError } from '../core/backend-error.js';
 import { hasMoved } from '../core/errno.js';
 import type { Lifetime } from '../core/lifetime.js';
 import type { Hint, WatchBackend, WatchedDirectory, WatchSubscription } from '../core/watch-backend.js';
-import type { Answers } from '../fs/answers.js';
 import { backendFailure, hasNoEvents, isUnsuited } from './backends/backend-failure.js';
 
 /** What is to be watched. */
@@ -24,7 +23,7 @@ export interface Wanted {
   /** The file system without events that some of the directories are on, if any. */
   readonly eventless: string | undefined;
   readonly persistent: boolean;
-  readonly hint: (cause: string, hint?: Hint, answers?: Answers) => void;
+  readonly hint: (cause: string, hint?: Hint) => void;
   readonly up: (subscribed: Subscribed) => void;
   /** The subscription no longer works. Not called before `up`. */
   readonly lost: (subscription: Subscribed, error: unknown) => void;
@@ -64,7 +63,7 @@ async function subscribeTo(backend: WatchBackend, wanted: Wanted, lifetime: Life
   let failure: { readonly error: unknown } | undefined;
   let subscribed: Subscribed | undefined;
   const sink = {
-    hint: (hint?: Hint, answers?: Answers) => wanted.hint(name, hint, answers),
+    hint: (hint?: Hint) => wanted.hint(name, hint),
     down: (error: unknown) => {
       failure ??= { error };
       if (subscribed) wanted.lost(subscribed, error);

@@ -1,10 +1,9 @@
 import type { Clock, Scheduled } from '../core/clock.js';
-import { Answers } from '../fs/answers.js';
 
 /** What is called back by a ticker. */
 export interface Ticking {
-  /** @param answers shared by all callbacks of one tick. */
-  onTick(answers: Answers): void;
+  /** @param event stands for the tick, see `Hint`. */
+  onTick(event: object): void;
 }
 
 /** How often a ticker ticks. */
@@ -69,9 +68,9 @@ export class Ticker {
 
   #tick(): void {
     this.#schedule();
-    const answers = new Answers();
+    const event = {};
     // A callback may stop another user, or add one, which waits for the next tick.
-    for (const ticking of [...this.#ticking]) if (this.#ticking.has(ticking)) ticking.onTick(answers);
+    for (const ticking of [...this.#ticking]) if (this.#ticking.has(ticking)) ticking.onTick(event);
   }
 }
 

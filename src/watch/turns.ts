@@ -3,10 +3,9 @@
  * runs as many as fit.
  */
 import { isTurnSpent, onNextTurn } from '../core/event-loop.js';
-import { Answers } from '../fs/answers.js';
 
-/** Begins a look. */
-type Begin = (answers: Answers) => void;
+/** Begins a look. @param event stands for the turn, see `Hint`. */
+type Begin = (event: object) => void;
 
 const waiting = new Set<Begin>();
 let isScheduled = false;
@@ -24,12 +23,12 @@ export function notInNextTurn(begin: Begin): void {
 }
 
 function beginSome(): void {
-  const answers = new Answers();
+  const event = {};
   // Looks that are added in the meantime wait for the next turn.
   let left = waiting.size;
   for (const begin of waiting) {
     waiting.delete(begin);
-    begin(answers);
+    begin(event);
     left -= 1;
     if (left === 0 || isTurnSpent()) break;
   }

@@ -18,9 +18,13 @@ import { basename } from 'node:path';
 import { errnoOf, isDenied } from '../../core/errno.js';
 import { mayHaveLostBytes, pathForCall } from '../../core/path-bytes.js';
 import type { FileSystem } from '../../core/file-system.js';
-import type { Hint, WatchBackend, WatchedDirectory, WatchSubscription } from '../../core/watch-backend.js';
+import type {
+  HintSink,
+  WatchBackend,
+  WatchedDirectory,
+  WatchSubscription,
+} from '../../core/watch-backend.js';
 import { within } from '../../fs/absolute-path.js';
-import { Answers } from '../../fs/answers.js';
 import { Listeners } from '../listeners.js';
 import { backendFailure } from './backend-failure.js';
 
@@ -28,12 +32,6 @@ const NAME = 'fs';
 
 /** On other systems, names are folded, or an event about the directory itself has its own name. */
 const IS_INOTIFY = process.platform === 'linux';
-
-/** Receives hints, with the answers that the looks of one event share. */
-interface SharingSink {
-  hint(hint?: Hint, answers?: Answers): void;
-  down(error: unknown): void;
-}
 
 /** How many native watches were opened so far: the clock that tells a subscription whether it missed something. */
 let openings = 0;
@@ -114,9 +112,8 @@ class DirectoryWatch {
     }
     const all = this.listeners.to(entry);
     if (all.length === 0) return;
-    const hint = { path: within(this.#path, entry) };
-    const answers = all.length > 1 ? new Answers() : undefined;
-    for (const { sink } of all) sink.hint(hint, answers);
+    const hint = { path: within(this.#path, entry), event: all.length > 1 ? {} : undefined };
+    for (const { sink } of all) sink.hint(hint);
   }
 
   /**
@@ -137,8 +134,8 @@ class DirectoryWatch {
   #hintAll(hasEnded: boolean): void {
     const all = this.listeners.all;
     if (hasEnded) for (const who of all) who.ended();
-    const answers = new Answers();
-    for (const { sink } of all) sink.hint({ path: this.#path }, answers);
+    const hint = { path: this.#path, event: {} };
+    for (const { sink } of all) sink.hint(hint);
   }
 
   #down(error: unknown): void {
@@ -176,7 +173,7 @@ function tableOf(watch: Watch): Table {
 const NO_DIRECTORIES: readonly WatchedDirectory[] = [];
 
 class Subscription implements WatchSubscription {
-  readonly sink: SharingSink;
+  readonly sink: HintSink;
   readonly persistent: boolean;
   readonly #native: Watch;
   readonly #table: Table;
@@ -187,7 +184,7 @@ class Subscription implements WatchSubscription {
   /** Whether all of them are watched. */
   #isIntact = false;
 
-  constructor(sink: SharingSink, persistent: boolean, native: Watch) {
+  constructor(sink: HintSink, persistent: boolean, native: Watch) {
     this.sink = sink;
     this.persistent = persistent;
     this.#native = native;

@@ -7,7 +7,7 @@ export function pollingBackend(clock: Clock, intervalMs: number): WatchBackend {
   return {
     name: 'poll',
     subscribe(sink, { persistent }) {
-      const ticking: Ticking = { onTick: () => sink.hint() };
+      const ticking: Ticking = { onTick: (event) => sink.hint({ event }) };
       const options = { clock, intervalMs, persistent };
       Ticker.start(ticking, options);
       return {
