@@ -148,12 +148,9 @@ export class ServedTls extends Component<ComponentEvents, ServedTlsStatus> {
     const isVerifying = demandsCertificate(this.#server) && this.#kept.ca === undefined;
     const isRemoved = isVerifying && isCaRemoved(this.#served, credentials);
     if (isRemoved) this.#session = { context: randomBytes(8).toString('hex'), ticketKeys: randomBytes(48) };
-    this.#server.setSecureContext({
-      ...identity,
-      ...(credentials.ca && { ca: credentials.ca }),
-      ...this.#kept,
-      ...this.#sessionOptions(credentials),
-    });
+    const session = this.#sessionOptions(credentials);
+    this.#server.setSecureContext({ ...identity, ...credentials.options, ...this.#kept, ...session });
+    OURS.set(this.#server, { ...credentials.options, ...session });
     this.#served = credentials;
     this.#changes += 1;
     if (isRemoved) this.#files.reportEnded('serveTls', this.#drain?.end() ?? 0);
@@ -198,10 +195,14 @@ export async function serveTls(
   return startOrClose(new ServedTls(server, files, options));
 }
 
+/** What of the files was last given to `setSecureContext()`, which makes it options of the server. */
+const OURS = new WeakMap<Server, SecureContextOptions>();
+
 /** The options of `createServer()` with these names. */
 function givenOptions(server: Server, names: readonly string[]): SecureContextOptions {
   const given = server as unknown as Readonly<Record<string, unknown>>;
-  const present = names.filter((name) => given[name] !== undefined);
+  const ours = OURS.get(server) as Readonly<Record<string, unknown>> | undefined;
+  const present = names.filter((name) => given[name] !== undefined && given[name] !== ours?.[name]);
   return Object.fromEntries(present.map((name) => [name, given[name]]));
 }
 

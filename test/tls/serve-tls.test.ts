@@ -170,6 +170,25 @@ test('a closed server or ServedTls no longer follows its files', async () => {
   expect(JSON.stringify(served)).toContain(fingerprintOf(first));
 });
 
+test('a server that is given to serveTls() again has the CA bundle of the new files, not that of the first', async () => {
+  const { volume, files } = openFiles();
+  volume.publish({ ...secretOf(first), 'ca.crt': ca });
+  await files.check();
+  const server = createTlsServer({ requestCert: true });
+  const served = await serveTls(server, files);
+  await served.close();
+  volume.publish({ ...secretOf(first), 'ca.crt': stranger.cert });
+  await files.check();
+  const again = await serveTls(server, files);
+  onTestFinished(() => again.close());
+  const port = await listen(server);
+  const visit = async (issuer: typeof stranger): Promise<string> =>
+    answerTo(await handshake(port, { ...(await createServerPair(issuer)), maxVersion: 'TLSv1.2' }));
+  server.on('secureConnection', (socket: TLSSocket) => socket.end('hello'));
+  await expect(visit(stranger)).resolves.toBe('hello');
+  await expect(visit(authority)).rejects.toThrow();
+});
+
 test('a server that is closed before serveTls() has its certificate does not follow the files either', async () => {
   // Files that were written a moment ago settle, which they never do by this clock.
   const directory = temporaryDirectory();
