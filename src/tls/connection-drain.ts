@@ -45,6 +45,34 @@ interface RequestStart {
 }
 
 const REQUEST_START = 'http.server.request.start';
+/** A message of Node.js for each accepted socket, before any listener of its server is called. */
+const ACCEPTED = 'net.server.socket';
+
+/** How many times a CA has been removed from a server of this thread. */
+let removals = 0;
+/**
+ * How many there were when a handshake began: Node.js does not say which accepted socket a secured one belongs to, but
+ * calls back in the context in which the handshake began, also for each HTTP/2 stream.
+ */
+const beganAfter = new AsyncLocalStorage<number>();
+const onHandshake = (): void => beganAfter.enterWith(removals);
+
+/** Counts a removal. Whatever begins from now on comes after it. */
+export function countRemoval(): number {
+  removals += 1;
+  return removals;
+}
+
+/** Whether the handshake of the connection that is being handled began before this removal. */
+export function isEarlier(removal: number): boolean {
+  return (beganAfter.getStore() ?? 0) < removal;
+}
+
+/** Follows also the handshakes of servers that have no `ConnectionDrain` yet. */
+export function followHandshakes(): void {
+  unsubscribe(ACCEPTED, onHandshake);
+  subscribe(ACCEPTED, onHandshake);
+}
 
 /** See the table at the top of this file. Has no listener by which Node.js would serve requests differently. */
 export class ConnectionDrain {
@@ -53,27 +81,22 @@ export class ConnectionDrain {
   readonly #connections = new Set<Connection>();
   /** The member of a socket that holds its connection. The socket of an HTTP/2 session is a proxy of the real one. */
   readonly #key = Symbol('connection');
-  /** How many times a CA has been removed. */
-  #generation = 0;
-  /**
-   * The generation in which a handshake began: Node.js does not say which accepted socket a secured one belongs to, but
-   * calls back in the context in which the handshake began.
-   */
-  readonly #beganIn = new AsyncLocalStorage<number>();
+  /** The last removal of a CA. */
+  #removal = 0;
 
   constructor(server: Server, options: DrainOptions) {
     this.#server = server;
     this.#options = options;
     // Before the listeners that begin the handshake, of HTTP, and of the application.
-    server.prependListener('connection', this.#onHandshake);
+    server.prependListener('connection', onHandshake);
     server.prependListener('secureConnection', this.#onConnection);
     server.on('session', this.#onSession);
     subscribe(REQUEST_START, this.#onRequest);
   }
 
-  /** Ends every connection whose handshake began before this call. Returns how many are open. */
-  end(): number {
-    this.#generation += 1;
+  /** Ends every connection whose handshake began before this removal. Returns how many are open. */
+  end(removal: number): number {
+    this.#removal = removal;
     const ending = [...this.#connections];
     for (const connection of ending) end(connection);
     const { clock, drainMs } = this.#options;
@@ -82,25 +105,21 @@ export class ConnectionDrain {
     return ending.length;
   }
 
-  /** Adds a session that may be older than this object. Returns whether it was not known. */
-  adopt(session: ServerHttp2Session): boolean {
-    if (this.#connectionOf(session.socket)) return false;
-    this.#onSession(session);
-    return true;
+  /** Adds a session that may be older than this object. */
+  adopt(session: ServerHttp2Session): void {
+    if (!this.#connectionOf(session.socket)) this.#onSession(session);
   }
 
   close(): void {
-    this.#server.off('connection', this.#onHandshake);
+    this.#server.off('connection', onHandshake);
     this.#server.off('secureConnection', this.#onConnection);
     this.#server.off('session', this.#onSession);
     unsubscribe(REQUEST_START, this.#onRequest);
   }
 
-  readonly #onHandshake = (): void => this.#beganIn.enterWith(this.#generation);
-
   readonly #onConnection = (socket: TLSSocket): void => {
     // A handshake that began before this object existed counts as earlier.
-    if ((this.#beganIn.getStore() ?? 0) < this.#generation) socket.destroy();
+    if (isEarlier(this.#removal)) socket.destroy();
     this.#add(socket, socket);
   };
 

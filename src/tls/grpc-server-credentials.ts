@@ -6,7 +6,7 @@ import type { ServerCredentials, ServerInterceptor } from '@grpc/grpc-js';
 
 import { systemClock } from '../core/clock.js';
 import { flag, resolveOptions } from '../core/options.js';
-import { ConnectionDrain, DRAIN_MS } from './connection-drain.js';
+import { ConnectionDrain, countRemoval, DRAIN_MS, followHandshakes, isEarlier } from './connection-drain.js';
 import { loadGrpc, TlsFilesProvider } from './grpc-provider.js';
 import { TlsError } from './tls-error.js';
 import { checkTlsFiles, type TlsFiles } from './tls-files.js';
@@ -54,9 +54,8 @@ export async function grpcServerCredentials(
 }
 
 /**
- * grpc-js exposes neither its servers nor their connections, except for the connection of a call. A connection whose
- * first call comes after a removal may be older than what is known of its server, and counts as earlier: its call is
- * refused as one that was not begun, which clients send again by themselves.
+ * grpc-js exposes neither its servers nor their connections, except for the connection of a call. So a call of a
+ * connection that should have ended is refused as one that was not begun, which clients send again by themselves.
  */
 function endEarlier(
   files: TlsFiles,
@@ -64,18 +63,20 @@ function endEarlier(
   ServerInterceptingCall: typeof grpc.ServerInterceptingCall,
 ): ServerInterceptor {
   const drains = new Map<Server, ConnectionDrain>();
-  let hasRemoved = false;
+  let removal = 0;
+  followHandshakes();
   provider.onChanged((isCaRemoved) => {
     if (!isCaRemoved) return;
-    hasRemoved = true;
+    removal = countRemoval();
     let connections = 0;
-    for (const drain of drains.values()) connections += drain.end();
+    for (const drain of drains.values()) connections += drain.end(removal);
     files.reportEnded('grpcServerCredentials', connections);
   });
   const drainOf = (server: Server): ConnectionDrain => {
     const known = drains.get(server);
     if (known) return known;
     const drain = new ConnectionDrain(server, { drainMs: DRAIN_MS, clock: systemClock });
+    drain.end(removal);
     drains.set(server, drain);
     server.once('close', () => {
       drains.delete(server);
@@ -88,10 +89,11 @@ function endEarlier(
     const session = stream?.session as ServerHttp2Session | undefined;
     if (!stream || !session || session.destroyed) return new ServerInterceptingCall(call);
     const { server } = session.socket as unknown as { readonly server: Server };
-    const isNew = drainOf(server).adopt(session);
-    if (!isNew || !hasRemoved) return new ServerInterceptingCall(call);
-    stream.close(constants.NGHTTP2_REFUSED_STREAM);
+    drainOf(server).adopt(session);
+    if (!isEarlier(removal)) return new ServerInterceptingCall(call);
+    // First GOAWAY, so that the call is not sent again on this connection.
     session.close();
+    stream.close(constants.NGHTTP2_REFUSED_STREAM);
     return new ServerInterceptingCall(call, { start: () => {} });
   };
 }

@@ -12,7 +12,7 @@ import {
   resolveOptions,
 } from '../core/options.js';
 import { dateOrNull, type Clock } from '../core/clock.js';
-import { ConnectionDrain, DRAIN_MS } from './connection-drain.js';
+import { ConnectionDrain, countRemoval, DRAIN_MS } from './connection-drain.js';
 import type { TlsCredentials } from './tls-credentials.js';
 import { TlsError } from './tls-error.js';
 import { checkTlsFiles, type TlsFiles } from './tls-files.js';
@@ -153,7 +153,7 @@ export class ServedTls extends Component<ComponentEvents, ServedTlsStatus> {
     OURS.set(this.#server, { ...credentials.options, ...session });
     this.#served = credentials;
     this.#changes += 1;
-    if (isRemoved) this.#files.reportEnded('serveTls', this.#drain?.end() ?? 0);
+    if (isRemoved) this.#files.reportEnded('serveTls', this.#drain?.end(countRemoval()) ?? 0);
   }
 
   #noCertificate(): TlsError {

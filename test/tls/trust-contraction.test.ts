@@ -337,6 +337,33 @@ test('gRPC refuses the first call of a client that connected before its CA was r
   await expect(client.echo('after')).rejects.toThrow();
 });
 
+test('gRPC answers the first call of a client that connected before the CA of another was removed', async () => {
+  const onServer = mount(server);
+  const port = await startGrpc(
+    await grpcServerCredentials(onServer.files, { requireClientCertificate: true }),
+  );
+  const client = new EchoClient(port, await grpcChannelCredentials(mount(staying).files));
+  await client.connect();
+  await onServer.trust(two.certificate);
+  await expect(client.echo('after')).resolves.toBe('after');
+});
+
+test('gRPC admits no client whose handshake began before its CA was removed, if nobody had called the server yet', async () => {
+  const onServer = mount(server);
+  const port = await startGrpc(
+    await grpcServerCredentials(onServer.files, { requireClientCertificate: true }),
+  );
+  const client = new EchoClient(port, await grpcChannelCredentials(mount(staying).files));
+  const tcp = connectTcp(port, '127.0.0.1');
+  await once(tcp, 'connect');
+  await client.connect(); // the server accepts one after the other
+  await onServer.trust(two.certificate);
+  await expect(client.echo('after')).resolves.toBe('after');
+  const options = { ca: one.certificate, servername: 'localhost', ALPNProtocols: ['h2'] };
+  const visit = await visitOf(connect({ socket: tcp, ...options, ...certificateOf(leaving) }));
+  expect(visit).toMatchObject({ text: '' });
+});
+
 interface Visit {
   /** What the server says; nothing if it does not admit the client. */
   readonly text: string;
