@@ -5,12 +5,8 @@
 import { realNow } from './globals.js';
 import { parseArgs } from 'node:util';
 
-import { MEDIA } from './consumers/writing.js';
 import { each, explore } from './explore.js';
-import { KINDS } from './kinds.js';
-import { POLLED } from './polled.js';
-import { SCENES } from './scenes.js';
-import { runSchedule, type Outcome } from './schedule.js';
+import { ALL_KINDS, runSchedule, type Outcome } from './schedule.js';
 import { shrink } from './shrink.js';
 import { tableOf } from './table.js';
 import type { Violation } from './world.js';
@@ -37,11 +33,7 @@ const { values } = parseArgs({
   },
 });
 
-const kinds = values.kind?.split(',') ?? [
-  ...Object.keys({ ...KINDS, ...SCENES, ...POLLED, ...MEDIA }),
-  'hang',
-  'neighbors',
-];
+const kinds = values.kind?.split(',') ?? ALL_KINDS;
 const [first, runs] = [Number(values.seed), Number(values.runs)];
 const began = realNow();
 let count = 0;

@@ -35,6 +35,9 @@ const REST_MS = 1_500;
 /** The same with two resyncs, and with the delays of a backend that failed. */
 const LOSSY_REST_MS = 12_000;
 
+/** The kinds whose schedules are small. */
+export const ALL_KINDS = [...Object.keys({ ...KINDS, ...SCENES, ...POLLED, ...MEDIA }), 'hang', 'neighbors'];
+
 export async function runSchedule({ kind, seed, given }: Schedule, isTraced = false): Promise<Outcome> {
   const choices = new Choices(seed, given);
   const world = new World(choices, seed, isTraced);
