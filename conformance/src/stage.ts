@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 
 import { Disk } from './disk.js';
+import { Guardian } from './guardian.js';
 import { SequenceRecord } from './record.js';
 import { TestedProgram, type LineFormat } from './tested-program.js';
 import { Timeline } from './timeline.js';
@@ -64,6 +65,7 @@ export class Stage {
   /** Why the program has ended; undefined while it runs. */
   crash: string | undefined;
   readonly #options: StageOptions;
+  readonly #guardian: Guardian;
   readonly #run = randomName();
   readonly #end = new AbortController();
   #witness: Promise<void> | undefined;
@@ -73,6 +75,7 @@ export class Stage {
   constructor(options: StageOptions) {
     this.#options = options;
     this.directory = mkdtempSync(join(options.parent ?? tmpdir(), 'conformance-'));
+    this.#guardian = new Guardian(this.directory);
     chmodSync(this.directory, 0o755);
   }
 
@@ -118,6 +121,7 @@ export class Stage {
         this.crash ??= reason;
       },
     });
+    this.#guardian.watch(this.#tested.group);
   }
 
   /** Publishes a state that has to be seen, and waits until it is shown, at most for the deadline. */
@@ -168,6 +172,7 @@ export class Stage {
     await this.#witness;
     this.disk.closeAll();
     rmSync(this.directory, { recursive: true, force: true, maxRetries: 3 });
+    await this.#guardian.dismiss();
   }
 
   #add(content: string, kind: 'held' | 'passing' | 'partial'): void {

@@ -48,6 +48,11 @@ export class TestedProgram {
     void this.#group.ended.then((reason) => this.#ended(reason));
   }
 
+  /** The number of its process group; undefined if it could not be started. */
+  get group(): number | undefined {
+    return this.#group.child.pid;
+  }
+
   /** The numbers of its processes. */
   get processes(): string[] {
     return this.#group.members;

@@ -261,6 +261,23 @@ test('a signal ends a measure with the code of a shell; no process and no file i
   expect([readdirSync(directory), isRunning(Number(readFileSync(pids, 'utf8')))]).toEqual([[], false]);
 });
 
+test.each([
+  ['the suite', ['--only', 'swap', '--timeout', '60000']],
+  ['a measure', ['--measure', '--only', 'idle']],
+])('SIGKILL of %s leaves no process of the program and no file', async (_, flags) => {
+  const directory = temporaryDirectory();
+  const pids = join(temporaryDirectory(), 'pids');
+  const code = `const { pid } = require('node:child_process').spawn('sleep', ['1000']);
+    require('node:fs').writeFileSync('${pids}', process.pid + ' ' + pid + '\\n'); show();
+    setTimeout(() => {}, 60_000);`;
+  const running = start([...flags, '--', ...program(code)], { TMPDIR: directory });
+  await expect.poll(() => (existsSync(pids) ? readFileSync(pids, 'utf8') : '')).toMatch(/\d\n/);
+  running.child.kill('SIGKILL');
+  await running.finished();
+  const left = (): number[] => readFileSync(pids, 'utf8').trim().split(' ').map(Number).filter(isRunning);
+  await expect.poll(() => [readdirSync(directory), left()]).toEqual([[], []]);
+});
+
 test('--list describes at least 40 sequences, in the words and under the headings of the page', async () => {
   const { code, stdout } = await suite(['--list', '--format', 'json']);
   const { sequences } = JSON.parse(stdout) as { readonly sequences: readonly Listed[] };

@@ -6,6 +6,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 
 import { newBundle, sha256 } from '../contents.js';
 import { Disk } from '../disk.js';
+import { Guardian } from '../guardian.js';
 import { KubeletVolume } from '../kubelet.js';
 import { TestedProgram, type LineFormat } from '../tested-program.js';
 
@@ -26,6 +27,7 @@ export class Trial {
   /** Each line that was a digest, with its time, in their order. */
   readonly lines: { readonly digest: string; readonly at: number }[] = [];
   ended: string | undefined;
+  readonly #guardian = new Guardian(this.directory);
   readonly #signal: AbortSignal;
   readonly #subject: Subject;
   #program: TestedProgram | undefined;
@@ -73,6 +75,7 @@ export class Trial {
       onOther: () => {},
       onEnd: (reason) => (this.ended ??= reason),
     });
+    this.#guardian.watch(this.#program.group);
   }
 
   /** Resolves to when a line with this digest came that is not among the first `from`, or to undefined. */
@@ -102,6 +105,7 @@ export class Trial {
   async close(): Promise<void> {
     await this.#program?.kill();
     rmSync(this.directory, { recursive: true, force: true, maxRetries: 3 });
+    await this.#guardian.dismiss();
   }
 }
 
