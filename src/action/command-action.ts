@@ -31,7 +31,7 @@ export interface CommandActionOptions {
   readonly output?: 'inherit' | 'stderr' | 'ignore' | undefined;
   /** The signal that stops the command. Default `SIGTERM`. */
   readonly stopSignal?: NodeJS.Signals | undefined;
-  /** How long its process group may take to stop before it is killed, ms. Default 10 000, as in `docker stop`. */
+  /** How long its process group may take to stop before it is killed, ms. Default 10,000, as in `docker stop`. */
   readonly stopTimeoutMs?: number | undefined;
 }
 

@@ -17,15 +17,15 @@ export interface ReloadActionOptions {
   readonly action: Action | readonly Action[];
   /** A check that must succeed before the actions run, such as `nginx -t`. Default none. */
   readonly check?: Action | undefined;
-  /** The timeout of a run, ms. The run is then stopped, and has failed unless it still fulfills. Default 30 000. */
+  /** The timeout of a run, ms. The run is then stopped, and has failed unless it still fulfills. Default 30,000. */
   readonly timeoutMs?: number | undefined;
-  /** How long to wait for a run that is being stopped, ms. Default 15 000. */
+  /** How long to wait for a run that is being stopped, ms. Default 15,000. */
   readonly stopTimeoutMs?: number | undefined;
   /** The maximum random delay of an update, ms, so that many pods do not reload at once. Default 0. */
   readonly splayMs?: number | undefined;
-  /** Initial delay before a retry, doubled on each failure, with up to 50 % jitter, ms. Default 1 000. */
+  /** Initial delay before a retry, doubled on each failure, with up to 50% jitter, ms. Default 1,000. */
   readonly retryDelayMs?: number | undefined;
-  /** The maximum delay before a retry, ms. Default 60 000. */
+  /** The maximum delay before a retry, ms. Default 60,000. */
   readonly maxRetryDelayMs?: number | undefined;
   /** The maximum number of attempts for an update. Default `Infinity`. */
   readonly maxAttempts?: number | undefined;

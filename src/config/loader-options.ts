@@ -23,9 +23,9 @@ interface LoaderOptions<T, V> {
   readonly validate?: V | undefined;
   /** The name of the loader in its status and telemetry. Default `config`. */
   readonly name?: string | undefined;
-  /** How long reading and parsing a source may take, ms. Default 5 000. Synchronous work cannot be interrupted. */
+  /** How long reading and parsing a source may take, ms. Default 5,000. Synchronous work cannot be interrupted. */
   readonly parseTimeoutMs?: number | undefined;
-  /** How long `validate` may take, ms. Default 5 000. Synchronous work cannot be interrupted. */
+  /** How long `validate` may take, ms. Default 5,000. Synchronous work cannot be interrupted. */
   readonly validateTimeoutMs?: number | undefined;
   /**
    * How long to wait after a source has changed for others to change, so that they become one `change`, ms. There is no

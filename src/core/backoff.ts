@@ -10,7 +10,7 @@ export interface BackoffOptions {
 }
 
 /**
- * Delays that double on each failure up to a maximum, with up to 50 % jitter even at the maximum, so that processes
+ * Delays that double on each failure up to a maximum, with up to 50% jitter even at the maximum, so that processes
  * that failed together do not retry together.
  */
 export class Backoff {

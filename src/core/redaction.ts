@@ -53,7 +53,7 @@ const FRAGMENT = new RegExp(`[\\w-]{${SHORTEST_FRAGMENT},}`, 'g');
 
 /**
  * `text` without JWTs, other recognizable credentials and `secrets`: whole or in long pieces, plain or
- * percent-encoded, or whole in base64 or hex. Shortened to 1 000 characters.
+ * percent-encoded, or whole in base64 or hex. Shortened to 1,000 characters.
  */
 export function redact(text: string, secrets: readonly string[] = []): string {
   return redactor(secrets)(text);

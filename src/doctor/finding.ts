@@ -117,7 +117,7 @@ const KINDS = {
   },
   LONG_PROJECTION: {
     severity: 'note',
-    fix: 'Set a shorter `expirationSeconds` (at least 600): kubelet replaces a token at 80 % of its lifetime, and after 24 h at the latest.',
+    fix: 'Set a shorter `expirationSeconds` (at least 600): kubelet replaces a token at 80% of its lifetime, and after 24 h at the latest.',
   },
   SPLIT_CERTIFICATE: {
     severity: 'note',

@@ -17,7 +17,7 @@ export const READ_LIMITS = {
   // Sixty-four of the largest ConfigMaps: more than any projected volume contains, and no risk to the memory of a
   // process.
   maxTotalBytes: number(64 * 1_048_576, { unit: 'bytes' }),
-  // Reading a file takes some 10 µs, so 16 384 files take a fifth of a second.
+  // Reading a file takes some 10 µs, so 16,384 files take a fifth of a second.
   maxFiles: number(16_384),
 };
 

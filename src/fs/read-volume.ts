@@ -20,7 +20,7 @@ export interface ReadVolumeOptions {
   readonly maxTotalBytes?: number | undefined;
   /**
    * Directories with more files than this are compared by inode, size and timestamps; contents are not read.
-   * Default 16 384.
+   * Default 16,384.
    */
   readonly maxFiles?: number | undefined;
   /** Default: `node:fs`. */

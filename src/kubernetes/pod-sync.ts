@@ -90,7 +90,7 @@ export interface PodSyncOptions {
   readonly splayMs?: number | undefined;
   /** A pod that has waited for longer is not patched, ms. Default 90 000: kubelet's default period is at most that. */
   readonly maxDelayMs?: number | undefined;
-  /** The time between two complete lists, ms. Default 600 000. */
+  /** The time between two complete lists, ms. Default 600,000. */
   readonly resyncIntervalMs?: number | undefined;
   /** Closes it when it aborts. */
   readonly signal?: AbortSignal | undefined;

@@ -82,11 +82,11 @@ export interface VolumePublisherOptions {
   readonly volume?: Pick<AtomicVolumeOptions, 'mode' | 'owner' | 'durability' | 'graceMs'> | undefined;
   /**
    * How long contents count as fresh, ms, while the tokens stay the same and `expiresAt` is not reached.
-   * Default 120 000, as in the Secrets Store driver. Measured by the monotonic clock.
+   * Default 120,000, as in the Secrets Store driver. Measured by the monotonic clock.
    */
   readonly freshForMs?: number | undefined;
   /**
-   * The timeout of a producer, `prepareTarget` or `removeTarget`, ms. Default 90 000, because kubelet waits 120 s for
+   * The timeout of a producer, `prepareTarget` or `removeTarget`, ms. Default 90,000, because kubelet waits 120 s for
    * the driver.
    */
   readonly produceTimeoutMs?: number | undefined;

@@ -24,7 +24,7 @@ export interface ServeTlsOptions {
   readonly name?: string | undefined;
   /**
    * How long responses in flight may take when a CA that verifies clients was removed and their connections have to end,
-   * ms. Default 30 000.
+   * ms. Default 30,000.
    */
   readonly drainMs?: number | undefined;
   /** Stops following the files when it aborts. */

@@ -39,28 +39,28 @@ export interface TokenRefresherOptions {
   /** The audiences of the token; default `[]`, the API server's own audience. */
   readonly audiences?: readonly string[] | undefined;
   /**
-   * The requested lifetime, s: 600 to 4 294 967 296, the bounds of the API server, which may grant less.
-   * Default 86 400, one day.
+   * The requested lifetime, s: 600 to 4,294,967,296, the bounds of the API server, which may grant less.
+   * Default 86,400, one day.
    */
   readonly expirationSeconds?: number | undefined;
   /** Where each new token is delivered; default none. */
   readonly sinks?: readonly TokenSink[] | undefined;
   /** When to request the next token; never later than `leewayMs` before the token expires. Default `quarter`. */
   readonly schedule?: TokenScheduleName | TokenSchedule | undefined;
-  /** Instead of `schedule`: the maximum time between two tokens, ms, with up to 50 % jitter. At least 5 000. */
+  /** Instead of `schedule`: the maximum time between two tokens, ms, with up to 50% jitter. At least 5,000. */
   readonly refreshIntervalMs?: number | undefined;
-  /** A token is replaced at least this long before it expires, ms; default 10 000, as in client-go. */
+  /** A token is replaced at least this long before it expires, ms; default 10,000, as in client-go. */
   readonly leewayMs?: number | undefined;
-  /** The minimum time between the starts of two attempts, ms; default 1 000. */
+  /** The minimum time between the starts of two attempts, ms; default 1,000. */
   readonly minIntervalMs?: number | undefined;
   /**
    * The maximum random delay after a change of the file or a 401, ms. It spreads the requests of a fleet that learns
-   * of a new signing key all at once. Default 5 000.
+   * of a new signing key all at once. Default 5,000.
    */
   readonly wakeJitterMs?: number | undefined;
-  /** The initial backoff, ms, doubled on each failure, with up to 50 % jitter. Default 10 000. */
+  /** The initial backoff, ms, doubled on each failure, with up to 50% jitter. Default 10,000. */
   readonly retryDelayMs?: number | undefined;
-  /** The maximum backoff, ms; default 60 000. */
+  /** The maximum backoff, ms; default 60,000. */
   readonly maxRetryDelayMs?: number | undefined;
   /** The timeout of an attempt, ms; default 10 000: an answer usually takes milliseconds. */
   readonly attemptTimeoutMs?: number | undefined;

@@ -14,9 +14,9 @@ const LONGEST_MS = 24 * 60 * 60 * 1000;
 export type TokenScheduleName = 'quarter' | 'kubelet';
 
 /**
- * - `quarter`: after 25 to 50 % of the remaining lifetime, as Calico does. At least half of it is left to outlast an
+ * - `quarter`: after 25% to 50% of the remaining lifetime, as Calico does. At least half of it is left to outlast an
  *   outage of the API server, and the jitter spreads the requests of a fleet.
- * - `kubelet`: at 80 % of the token's lifetime, minus up to 10 s, as kubelet does with projected tokens.
+ * - `kubelet`: at 80% of the token's lifetime, minus up to 10 s, as kubelet does with projected tokens.
  */
 export const tokenSchedules = {
   quarter: (token, now, random) => {
@@ -31,7 +31,7 @@ export const tokenSchedules = {
   },
 } satisfies Record<TokenScheduleName, TokenSchedule>;
 
-/** A schedule of at most `intervalMs`, with up to 50 % jitter. */
+/** A schedule of at most `intervalMs`, with up to 50% jitter. */
 export function everyInterval(intervalMs: number): TokenSchedule {
   return (_token, _now, random) => intervalMs * (1 - random() / 2);
 }

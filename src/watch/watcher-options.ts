@@ -45,7 +45,7 @@ export interface ResilientWatcherOptions extends Pick<
   readonly name?: string | undefined;
   /**
    * Where hints come from. `auto` (default) tries `fs`, then `parcel`, and polls while neither is available. For a
-   * tree of more than 4 096 directories, and for every tree on systems other than Linux, `parcel` comes first. An
+   * tree of more than 4,096 directories, and for every tree on systems other than Linux, `parcel` comes first. An
    * object with the `WatchBackend` interface is used directly.
    */
   readonly backend?: BackendName | WatchBackend | undefined;
@@ -53,22 +53,22 @@ export interface ResilientWatcherOptions extends Pick<
   readonly missingGraceMs?: number | undefined;
   /** How long a file that is written in place must be quiet before it is reported, ms. Default 50. */
   readonly settleMs?: number | undefined;
-  /** How often the current contents of a file that is never quiet are reported, ms. Default 10 000. */
+  /** How often the current contents of a file that is never quiet are reported, ms. Default 10,000. */
   readonly maxSettleMs?: number | undefined;
   /**
-   * How often the target is checked even without a hint, ms. Default 5 000; 0: never. Each of these checks verifies
+   * How often the target is checked even without a hint, ms. Default 5,000; 0: never. Each of these checks verifies
    * only a part of a large set: the next 500 files, and in a directory or a tree the next 500 directories. So all `n`
    * files are verified within `n / 500` intervals.
    */
   readonly resyncIntervalMs?: number | undefined;
-  /** How often the target is checked while native watching is unavailable, ms. Default 1 000. */
+  /** How often the target is checked while native watching is unavailable, ms. Default 1,000. */
   readonly pollIntervalMs?: number | undefined;
   /**
-   * The initial delay before a failed backend is subscribed again, ms. Doubled on each failure, with up to 50 % jitter.
+   * The initial delay before a failed backend is subscribed again, ms. Doubled on each failure, with up to 50% jitter.
    * Default 50. This and the next two options are refused with the backend `poll`, where they have no effect.
    */
   readonly restartDelayMs?: number | undefined;
-  /** The maximum delay between two attempts, ms. Default 5 000. */
+  /** The maximum delay between two attempts, ms. Default 5,000. */
   readonly maxRestartDelayMs?: number | undefined;
   /** How many attempts are made in a row before the target is only polled. Default `Infinity`. */
   readonly maxRestarts?: number | undefined;
@@ -120,7 +120,7 @@ const OPTIONS = {
   // A log file should be reported now and then; a configuration file is never written for that long.
   maxSettleMs: milliseconds(10_000),
   groupSettleMs: milliseconds(GROUP_SETTLE_MS),
-  // A check takes tens of microseconds: at 5 s, a thousand watchers use well under 1 % of a core.
+  // A check takes tens of microseconds: at 5 s, a thousand watchers use well under 1% of a core.
   resyncIntervalMs: milliseconds(5_000),
   // Without events this is the latency; kubelet itself takes about a minute to project an update.
   pollIntervalMs: milliseconds(1_000, { min: 1 }),

@@ -274,7 +274,7 @@ function printIdleWatchers({ build, start, idle, one, all }) {
   table(
     ['', ''],
     [
-      ['CPU when idle, of one core', `${idle.cpuPercent.toFixed(2)} %`],
+      ['CPU when idle, of one core', `${idle.cpuPercent.toFixed(2)}%`],
       ['inotify watches', start.nativeWatches],
       ['heap', `${start.heapMiB.toFixed(1)} MiB`],
       ['until all have started', `${ms(start.startMs)} ms (CPU ${ms(start.startCpuMs)} ms)`],
