@@ -20,7 +20,7 @@ type Undici = typeof undiciModule;
  * have not been sent. If a later set has no CA bundle, the last one stays in use. Close the dispatcher when it is no
  * longer used. Starts the files; the caller has to close them.
  * @param options options of undici's `Agent`; `connect` options are kept, except that `ca`, `cert` and `key` are
- * replaced by those of the files, if they have them.
+ * replaced by those of the files, if they have them. `pipelining` is at most 1.
  * @throws {TlsError} (rejects) if the files are not usable.
  * @throws {PackageError} (rejects) if `undici` is not installed.
  */
@@ -30,6 +30,11 @@ export async function undiciDispatcher(files: TlsFiles, options: Agent.Options =
     throw new TypeError(
       'undiciDispatcher: "connect" must be options; a function would not see the certificate',
     );
+  }
+  if (Number(options.pipelining) > 1) {
+    // undici would destroy its connection, and with it the request in flight.
+    const why = 'a request that waits behind another could not be taken back when a CA is removed';
+    throw new TypeError(`undiciDispatcher: "pipelining" must be at most 1; ${why}`);
   }
   const undici = await loadUndici();
   return newDispatcher(undici, files, options, await files.get());

@@ -305,4 +305,6 @@ test('invalid arguments are refused immediately', async () => {
   onTestFinished(() => bundle.close());
   await expect(grpcServerCredentials(bundle)).rejects.toMatchObject({ code: 'ERR_TLS_MISSING' });
   await expect(undiciDispatcher(bundle, { connect: () => {} })).rejects.toThrow(TypeError);
+  // What waits behind a request in flight could be taken back only together with it.
+  await expect(undiciDispatcher(bundle, { pipelining: 2 })).rejects.toThrow(TypeError);
 });
