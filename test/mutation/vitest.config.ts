@@ -3,12 +3,12 @@ import type { Plugin } from 'vitest/config';
 
 import base from '../../vitest.config.js';
 
-/** The folders of tests that prove what is in a folder of src. */
-const TESTS: Readonly<Record<string, string>> = {
-  fs: '{fs,watch}',
-  watch: 'watch',
-  write: 'write',
-  tls: '{tls,spiffe}',
+/** What proves the code of a folder of src, except what takes too long to be run for each change. */
+const TESTS: Readonly<Record<string, readonly string[]>> = {
+  fs: ['fs/**/*', 'watch/!(interleavings)', 'watch/scenarios/scripted'],
+  watch: ['watch/!(interleavings)', 'watch/*/*'],
+  write: ['write/*'],
+  tls: ['{tls,spiffe}/*'],
 };
 
 /** Stryker asks for threads, which cannot change the umask or the user of their process. */
@@ -20,10 +20,10 @@ const inProcesses: Plugin = {
 };
 
 const { projects: _, ...shared } = base.test ?? {};
-const tests = TESTS[process.env['FOLDER'] ?? ''] ?? '';
+const tests = TESTS[process.env['FOLDER'] ?? ''] ?? [];
 
 export default {
   ...base,
   plugins: [inProcesses],
-  test: { ...shared, include: [`test/${tests}/**/*.test.ts`] },
+  test: { ...shared, include: tests.map((names) => `test/${names}.test.ts`) },
 };
