@@ -1,5 +1,13 @@
 /** What writers that were killed left behind is removed after a day, and nothing else. */
-import { existsSync, readFileSync, readdirSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs';
+import {
+  existsSync,
+  mkdirSync,
+  readFileSync,
+  readdirSync,
+  symlinkSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs';
 import { join } from 'node:path';
 
 import { AtomicVolume, atomicWriteFile, atomicWriteFileSync, isTemporaryName } from 'resilient-watcher';
@@ -10,6 +18,7 @@ import { debris } from '../support/debris.js';
 import { errno } from '../support/faulty-file-system.js';
 import { fsWith, slowFs } from '../support/intercepted-fs.js';
 import { aDayLater, later } from '../support/later.js';
+import { temporaryDirectory } from '../support/temporary-directory.js';
 import { existing, outcome } from './written-file.js';
 
 /** What a writer left that was killed. */
@@ -55,6 +64,33 @@ test.each(['ENOSPC', 'EDQUOT', 'EIO'])(
     }
   },
 );
+
+test('of any number of unfinished files, a write examines 256, and later ones the rest', async () => {
+  const { path, directory } = existing();
+  for (let count = 0; count < 300; count += 1) orphanIn(directory);
+  await aDayLater(() => atomicWriteFile(path, 'new'));
+  expect(debris(directory, 'file')).toHaveLength(300 - 256);
+  await aDayLater(() => atomicWriteFile(path, 'new'));
+  expect(debris(directory, 'file')).toEqual([]);
+});
+
+test('a thousand other directories are remembered as swept, and no more', async () => {
+  const { path, directory } = existing();
+  const others = temporaryDirectory();
+  await aDayLater(() => {
+    atomicWriteFileSync(path, 'new');
+    const orphan = orphanIn(directory);
+    atomicWriteFileSync(path, 'newer');
+    expect(existsSync(orphan)).toBe(true);
+    for (let count = 0; count < 1_024; count += 1) {
+      const other = join(others, String(count));
+      mkdirSync(other);
+      atomicWriteFileSync(join(other, 'file'), '', { durability: 'none' });
+    }
+    atomicWriteFileSync(path, 'newest');
+    expect(existsSync(orphan)).toBe(false);
+  });
+});
 
 test('a writer that waits for its data for more than a day loses its file: the write fails, the old content stays', async () => {
   const { path, directory } = existing();

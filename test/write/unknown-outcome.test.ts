@@ -82,3 +82,15 @@ test.each([
     ).toEqual([]);
   },
 );
+
+test('if a server reports the rename and the removal of what was written as failed, it is not known what is published', async () => {
+  const fail = (): never => {
+    throw errno('EIO');
+  };
+  const fs = slowFs({ rename: fail, unlink: fail });
+  const directory = temporaryDirectory();
+  const unknown = { name: 'WriteError', step: 'rename', published: null };
+  await expect(atomicWriteFile(join(directory, 'file'), 'new', { fs })).rejects.toMatchObject(unknown);
+  const volume = new AtomicVolume(join(directory, 'volume'), { fs, createDirectory: true });
+  await expect(volume.write({ key: 'new' })).rejects.toMatchObject(unknown);
+});
