@@ -40,17 +40,26 @@ export interface Pending {
   readonly dueAt: number;
 }
 
+/** A look that sees differences. Times are monotonic ms. */
+export interface Look {
+  readonly cause: ChangeCause;
+  readonly beganAt: number;
+  /** When it ended. */
+  readonly now: number;
+}
+
 /** A look sees a difference. @param before the same one, if it was pending. */
 export function seenAgain(
   before: Pending | undefined,
   appearance: Appearance,
   { quietMs, maxMs }: Wait,
-  cause: ChangeCause,
-  now: number,
+  { cause, beganAt, now }: Look,
 ): Pending {
   const firstSeen = before?.firstSeen ?? now;
   const unchangedSince = before && looksSame(before.appearance, appearance) ? before.unchangedSince : now;
-  const dueAt = Math.min(unchangedSince + quietMs, appearance === undefined ? Infinity : firstSeen + maxMs);
+  let dueAt = Math.min(unchangedSince + quietMs, appearance === undefined ? Infinity : firstSeen + maxMs);
+  // If its time came during this look, it may have changed since it was seen: another look decides.
+  if (quietMs > 0 && beganAt < dueAt && dueAt <= now) dueAt = now + 1;
   return { cause: betterCause(before?.cause ?? cause, cause), appearance, firstSeen, unchangedSince, dueAt };
 }
 

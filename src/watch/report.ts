@@ -38,7 +38,16 @@ import {
   type KeyDifference,
 } from './change.js';
 import { isComplete, isPartlyRetargeted, NO_FILES, filterKeys, type Files } from './difference.js';
-import { dueEach, dueTogether, NO_WAIT, seenAgain, vanishedOf, type Pending, type Wait } from './pending.js';
+import {
+  dueEach,
+  dueTogether,
+  NO_WAIT,
+  seenAgain,
+  vanishedOf,
+  type Look,
+  type Pending,
+  type Wait,
+} from './pending.js';
 import type { WatcherEvent } from './watcher-events.js';
 
 /** An observation that can be compared with the last report. */
@@ -136,15 +145,16 @@ export class Reporter {
     this.#pending = NOTHING;
   }
 
-  /** Takes what a look has found. */
-  consider(seen: StableObservation, cause: ChangeCause): void {
+  /** Takes what a look has found. @param beganAt when the look began, monotonic ms. */
+  consider(seen: StableObservation, cause: ChangeCause, beganAt: number): void {
     const { clock, persistent } = this.#options;
     const now = clock.monotonic();
+    const look = { cause, beganAt, now };
     this.#timer?.cancel();
     const before = this.#pending;
     this.#pending = NOTHING;
-    const readableAt = this.#considerReadability(seen, before, cause, now);
-    const filesAt = seen.kind === 'unreadable' ? Infinity : this.#considerFiles(seen, before, cause, now);
+    const readableAt = this.#considerReadability(seen, before, look);
+    const filesAt = seen.kind === 'unreadable' ? Infinity : this.#considerFiles(seen, before, look);
     const next = Math.min(readableAt, filesAt);
     // A listener may have closed the watcher.
     if (next === Infinity || this.#isClosed) return;
@@ -160,12 +170,8 @@ export class Reporter {
   }
 
   /** Returns when `unreadable` is due, monotonic ms; `Infinity` if it is not pending. */
-  #considerReadability(
-    seen: StableObservation,
-    before: ReadonlyMap<string, Pending>,
-    cause: ChangeCause,
-    now: number,
-  ): number {
+  #considerReadability(seen: StableObservation, before: ReadonlyMap<string, Pending>, look: Look): number {
+    const { now } = look;
     const error =
       seen.kind === 'unreadable' ? seen.error : seen.kind === 'found' ? seen.unreadable : undefined;
     if (!error) {
@@ -174,7 +180,7 @@ export class Reporter {
     }
     const reason = reasonOf(error);
     if (this.#unreadable && reasonOf(this.#unreadable.error) === reason) return Infinity;
-    const pending = seenAgain(before.get(UNREADABLE), reason, this.#waitForLoss, cause, now);
+    const pending = seenAgain(before.get(UNREADABLE), reason, this.#waitForLoss, look);
     if (pending.dueAt > now) {
       this.#pending = new Map([[UNREADABLE, pending]]);
       return pending.dueAt;
@@ -188,9 +194,9 @@ export class Reporter {
   #considerFiles(
     seen: Exclude<StableObservation, { kind: 'unreadable' }>,
     before: ReadonlyMap<string, Pending>,
-    cause: ChangeCause,
-    now: number,
+    look: Look,
   ): number {
+    const { cause, now } = look;
     const snapshot = seen.kind === 'missing' ? new MissingSnapshot(this.#snapshot.path) : seen.snapshot;
     const files = filesIn(snapshot);
     const difference = differenceOf(this.#files, files, haveSameContent);
@@ -199,7 +205,7 @@ export class Reporter {
       const isAwaited = (key: string): boolean => this.#regrouped.has(key) || !!seen.wasAddedOrRemoved?.(key);
       this.#regrouped = new Set(keysOf(difference).filter(isAwaited));
     }
-    const waits = this.#waitsFor(seen, snapshot, files, difference);
+    const waits = this.#waitsFor(seen, snapshot, files, difference, look);
     const othersAt = snapshot.kind === 'group' ? this.#othersAt(files, now) : now;
     let isAtOnce = othersAt <= now;
     let first: ChangeCause | undefined;
@@ -218,7 +224,7 @@ export class Reporter {
     const pending = new Map<string, Pending>();
     for (const [key, wait] of waits) {
       const appearance = key === KIND ? kindOf(seen) : files.get(key);
-      pending.set(key, seenAgain(before.get(key) ?? vanished.get(key), appearance, wait, cause, now));
+      pending.set(key, seenAgain(before.get(key) ?? vanished.get(key), appearance, wait, look));
     }
     return this.#reportDue(snapshot, files, difference, pending, othersAt, now);
   }
@@ -266,6 +272,7 @@ export class Reporter {
     snapshot: Snapshot,
     files: Files,
     difference: KeyDifference,
+    look: Look,
   ): Map<string, Wait> {
     const waits = new Map<string, Wait>();
     const isOtherKind = snapshot.kind !== this.#snapshot.kind;
@@ -278,7 +285,7 @@ export class Reporter {
     const isReplaced = isOtherKind && this.#snapshot.kind !== 'missing';
     for (const key of isReplaced ? files.keys() : [...difference.added, ...difference.changed]) {
       const file = files.get(key);
-      if (file) waits.set(key, this.#waitFor(key, file, seen));
+      if (file) waits.set(key, this.#waitFor(key, file, seen, look));
     }
     if (difference.removed.length === 0) return waits;
     const isRetargeted = !isMissing && this.#isRetargeted(snapshot);
@@ -291,7 +298,7 @@ export class Reporter {
   }
 
   /** How long a file that is new or has changed waits. */
-  #waitFor(key: string, file: FileSnapshot, seen: StableObservation): Wait {
+  #waitFor(key: string, file: FileSnapshot, seen: StableObservation, { beganAt, now }: Look): Wait {
     const { settleMs, missingGraceMs, groupSettleMs, maxSettleMs: maxMs, clock } = this.#options;
     const { isSteady, inode, volume } = FileSnapshot.stampOf(file);
     // The rest of its volume is on its way.
@@ -300,7 +307,8 @@ export class Reporter {
     }
     const quietMs = file.size === 0 && isSteady ? missingGraceMs : settleMs;
     const isFirst = !this.#hasReported || this.#regrouped.has(key);
-    const isQuiet = isFirst && isSteady && !isRecent(inode.mtimeNs, clock.now(), quietMs + LONGEST_TICK_MS);
+    const seenAt = clock.now() - (now - beganAt);
+    const isQuiet = isFirst && isSteady && !isRecent(inode.mtimeNs, seenAt, quietMs + LONGEST_TICK_MS);
     return { quietMs: isQuiet || isComplete(file, this.#files.get(key)) ? 0 : quietMs, maxMs };
   }
 

@@ -83,6 +83,8 @@ export class Session {
   /** The cause of the next look; undefined: none is requested. */
   #cause: ChangeCause | undefined;
   #extent: Extent = 'hints';
+  /** When the current look began, monotonic ms. */
+  #beganAt = 0;
   /** The last observation that was compared. */
   #seen: Observation | undefined;
   #directories: readonly WatchedDirectory[] = [];
@@ -322,6 +324,7 @@ export class Session {
     if (extent !== 'hints' || !this.#mounts) this.#mounts = Mounts.of(fs);
     const mounts = this.#mounts;
     const answers = event && answersOf(event, fs);
+    this.#beganAt = clock.monotonic();
     const look = this.#target.look(extent, clock.now(), new Disk(fs, mounts, answers));
     const seen = run(look, () => this.#state === 'closed');
     return seen instanceof Promise
@@ -336,7 +339,7 @@ export class Session {
     // A change made in this turn causes its event in the next turn; a resync should find only what no event reports.
     if (isNew && cause === 'resync' && !this.#isConfirming) return this.#confirm();
     this.#seen = seen;
-    if (isNew) this.#reporter.consider(seen, cause);
+    if (isNew) this.#reporter.consider(seen, cause, this.#beganAt);
     // A listener may have closed the watcher.
     if (this.#lifetime.ended) return true;
     this.#isConfirming = false;
@@ -390,7 +393,7 @@ export class Session {
     const message = `Cannot read "${path}": it was replaced during every attempt to read it; the watcher tries again`;
     const error = new TargetError('ERR_TARGET_IO', path, message);
     this.#seen = { kind: 'unreadable', error, consulted: { directories: [] } };
-    this.#reporter.consider(this.#seen, cause);
+    this.#reporter.consider(this.#seen, cause, this.#beganAt);
     return false;
   }
 }

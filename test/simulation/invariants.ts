@@ -58,9 +58,7 @@ function isDue({ from, to, text, isPublished }: State, at: number, patience: Pat
   if (from > at) return false;
   const { settleMs, missingGraceMs } = patience;
   const isEmpty = text === NOTHING || text.endsWith('= ');
-  // What is gone must not have come back in the meantime.
-  const end = text === NOTHING ? Math.min(to, at) : at;
-  return isPublished || end - from >= (isEmpty ? missingGraceMs : settleMs);
+  return isPublished || Math.min(to, at) - from >= (isEmpty ? missingGraceMs : settleMs);
 }
 
 function wrongReport(
