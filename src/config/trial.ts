@@ -1,5 +1,6 @@
 import type { Clock } from '../core/clock.js';
 import { withDeadline } from '../core/deadline.js';
+import { describe } from '../core/options.js';
 import { sleep } from '../core/sleep.js';
 import { ConfigError } from './config-error.js';
 
@@ -40,7 +41,11 @@ export async function faultOf<T>(
     for (;;) {
       try {
         cause = undefined;
-        if (await healthy(config)) return;
+        const isHealthy: unknown = await healthy(config);
+        if (isHealthy === true) return;
+        // A response would be true, whatever its status.
+        if (isHealthy !== false)
+          cause = new TypeError(`healthy must return a boolean, got ${describe(isHealthy)}`);
       } catch (error) {
         cause = error;
       }

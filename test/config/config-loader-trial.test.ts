@@ -98,3 +98,21 @@ test('close() ends a trial that is never answered', async () => {
   await loader.close();
   expect(scene.errors).toEqual([]);
 });
+
+test('an answer that is not a boolean is none: a response is not healthy because there is one', async () => {
+  const scene = new ConfigScene();
+  scene.write('a.json', { n: 1 });
+  const loader = scene.loader<ConfigMap>({
+    sources: [{ provider: scene.file('a.json') }],
+    trial: { healthy: () => Promise.resolve({ status: 503 } as unknown as boolean), ms: 1_000 },
+  });
+  const causes: unknown[] = [];
+  loader.on('reverted', ({ error }) => causes.push(error.cause));
+  await scene.load(loader);
+  scene.write('a.json', { n: 2 });
+  await scene.pass(2_000);
+  expect(loader.current).toEqual({ n: 1 });
+  expect(causes).toMatchObject([
+    { name: 'TypeError', message: 'healthy must return a boolean, got an object' },
+  ]);
+});
