@@ -46,6 +46,7 @@ const COSTS = [
   ['calls an update', 'calls', 'update'],
   ['torn sets', 'sets', 'torn'],
   ['hung mount stops', 'hang', 'stops'],
+  ['hung later stops', 'hang', 'later'],
 ];
 
 const named = ({ name, version, configuration }) => {
@@ -119,7 +120,8 @@ function costSection(run, loads) {
     '  **update of 1,000**: CPU time when one of these changes, ms.',
     '- **calls**: system calls while nothing happens, and for an update, counted by `strace`.',
     '- **torn sets**: in 200 swaps, how often two files of a volume were read of two updates.',
-    '- **hung mount stops**: what another file on a mount that does not answer keeps from being shown.',
+    '- **hung mount stops**: what another file on a mount that does not answer keeps from being shown; **hung later**: the same',
+    '  if the mount hangs when both files have been shown.',
     '',
     '`–`: not shown, or not measured, because less than half of the sequences were right. Every adapter reads the file when its',
     'watcher says that something has changed, and does nothing else. A poll looks cheap for one file, and multiplies with the',

@@ -1,11 +1,12 @@
 /** What a watcher costs, beside the verdicts. Each measure starts the program again, alone. */
-import { mkdirSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { spawnSync } from 'node:child_process';
 
 import { sha256 } from './contents.js';
 import { Trial, type Subject } from './measures/trial.js';
 import { callsDuring, cpuMs, withoutTracer } from './measures/usage.js';
+import { inMountNamespace } from './requirement.js';
 
 /** The result of a measure: numbers by name, and the same in words. */
 export interface Measured {
@@ -47,6 +48,7 @@ async function startOne(trial: Trial): Promise<boolean> {
 }
 
 const NOT_STARTED = 'did not show the first state';
+const NOTHING_ELSE = 'nothing else';
 
 async function delays(trial: Trial): Promise<Measured> {
   if (!(await startOne(trial))) return unable(NOT_STARTED);
@@ -176,29 +178,46 @@ async function sets(trial: Trial): Promise<Measured> {
   return { says: `${torn} torn sets in ${SETS} swaps`, values: { torn, swaps: SETS } };
 }
 
-/** A FUSE file system whose server never answers, mounted over the directory in the arguments. */
-const HANGING =
-  'exec 9<>/dev/fuse; mount -i -t fuse -o fd=9,rootmode=40000,user_id=0,group_id=0 hanging "$1"; shift';
+/** Mounts a FUSE file system whose server never answers over the directory `$1`. The process must keep descriptor 9. */
+const HANG = 'exec 9<>/dev/fuse; mount -i -t fuse -o fd=9,rootmode=40000,user_id=0,group_id=0 hanging "$1"';
+const FROM_THE_START = `${HANG}; shift; exec "$@"`;
+/** When `$1.now` appears; `$1.done` says that it is mounted. */
+const LATER = `(until [ -e "$1.now" ]; do sleep 0.1; done; ${HANG}; : > "$1.done"; exec sleep 1000) > /dev/null 2>&1 &
+shift; exec "$@"`;
 
 async function hang(trial: Trial): Promise<Measured> {
   const hung = join(trial.directory, 'hung');
   mkdirSync(hung);
-  const other = 'a file on a mount that hangs later';
-  const namespace = [...(process.getuid?.() === 0 ? [] : ['-Ur']), '-m'];
-  const mounted = ['unshare', ...namespace, 'sh', '-ec', `${HANGING}; exec "$@"`, 'sh', hung];
-  const [command = '', ...args] = mounted;
+  const prefix = (script: string): string[] => inMountNamespace(script, hung);
+  const [command = '', ...args] = prefix(FROM_THE_START);
   if (spawnSync(command, [...args, 'true'], { stdio: 'ignore', timeout: 10_000 }).status !== 0) {
     return unable('skipped: FUSE cannot be mounted here');
   }
-  writeFileSync(join(hung, 'app.yaml'), other);
-  const content = trial.content();
+  const [other, content] = [trial.content(), trial.content()];
+  const paths = [join(hung, 'app.yaml'), trial.volume.path(KEY)];
+  writeFileSync(paths[0] ?? '', other);
   trial.publish({ [KEY]: content });
-  trial.start([join(hung, 'app.yaml'), trial.volume.path(KEY)], { prefix: mounted });
-  const isShown = (await trial.shown(sha256(content), { ms: UNSEEN_MS })) !== undefined;
+  const isUpdated = async (): Promise<boolean> => (await trial.update(KEY, UNSEEN_MS)) !== undefined;
+
+  trial.start(paths, { prefix: prefix(LATER) });
+  if ((await trial.shown(sha256(other))) === undefined) return unable(NOT_STARTED);
+  if ((await trial.shown(sha256(content), { ms: UNSEEN_MS })) === undefined)
+    return unable('showed one file only');
+  await trial.pause(SETTLE_MS);
+  writeFileSync(`${hung}.now`, '');
+  while (!existsSync(`${hung}.done`)) await trial.pause(100);
+  await trial.pause(SETTLE_MS);
+  const later = (await isUpdated()) ? NOTHING_ELSE : 'the updates';
+
+  const from = trial.lines.length;
+  await trial.restart(paths, { prefix: prefix(FROM_THE_START) });
+  const isShown = (await trial.shown(trial.digestOf(KEY), { ms: UNSEEN_MS, from })) !== undefined;
   await trial.pause(isShown ? SETTLE_MS : 0);
-  const isUpdated = isShown && (await trial.update(KEY, UNSEEN_MS)) !== undefined;
-  const stops = isUpdated ? 'nothing else' : isShown ? 'the updates' : 'the start';
-  return { says: `a mount that hangs stops ${stops}`, values: { stops } };
+  const stops = !isShown ? 'the start' : (await isUpdated()) ? NOTHING_ELSE : 'the updates';
+  return {
+    says: `a mount that hangs from the start stops ${stops}; one that hangs later stops ${later}`,
+    values: { stops, later },
+  };
 }
 
 const measure = (name: string, says: string, run: (trial: Trial) => Promise<Measured>): Measure => ({

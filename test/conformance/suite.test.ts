@@ -249,6 +249,17 @@ test('--measure prints a document for the measure asked for, with plausible numb
   ]);
 });
 
+test('--measure tells that with this library a mount which hangs, from the start or later, stops nothing else', async () => {
+  const adapter = join(root, 'conformance/contestants/node/resilient-watcher.mjs');
+  const command = [process.execPath, adapter, 'default', '{path}'];
+  const { stdout } = await suite(['--measure', '--only', 'hang', '--format', 'json', '--', ...command]);
+  const [{ says, values } = { says: '', values: undefined }] = documents(stdout) as readonly (Report & {
+    readonly values?: object;
+  })[];
+  if (says.startsWith('skipped')) return;
+  expect(values).toEqual({ stops: 'nothing else', later: 'nothing else' });
+});
+
 test('a signal ends a measure with the code of a shell; no process and no file is left', async () => {
   const directory = temporaryDirectory();
   const pids = join(temporaryDirectory(), 'pids');

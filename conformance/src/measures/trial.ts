@@ -78,6 +78,18 @@ export class Trial {
     this.#guardian.watch(this.#program.group);
   }
 
+  /** Ends the program, and starts it again, on the same files. */
+  async restart(...again: Parameters<Trial['start']>): Promise<void> {
+    await this.#program?.kill();
+    this.ended = undefined;
+    this.start(...again);
+  }
+
+  /** The SHA-256 of what a key has now. */
+  digestOf(key: string): string {
+    return sha256(this.#contents[key] ?? '');
+  }
+
   /** Resolves to when a line with this digest came that is not among the first `from`, or to undefined. */
   async shown(digest: string, { ms = START_MS, from = 0 } = {}): Promise<number | undefined> {
     const deadline = performance.now() + ms;
