@@ -3,14 +3,18 @@ import type { GroupedSequence } from './sequences.js';
 import type { Report } from './report.js';
 
 const WATCH_DIRECTORY = 'Watch the directory, not the inode: the file was replaced.';
+const ANY_EVENT =
+  'Watch the directory of the path, and read the file at any event there: what is renamed is `..data`, so no event names the file.';
 const BEGIN_AGAIN =
-  'Watch the directories above as well, and begin again when one of them is replaced: its watch is bound to the old inode.';
-const RESOLVE = 'Resolve the path at every event, and watch the directory of each link in it.';
-const SETTLE = 'Hold a file for complete only when nothing has written to it for a while, or read it twice.';
+  'Watch the directories above as well, and begin again when one of them is replaced, or read on a timer: a watch is bound to the old inode.';
+const RESOLVE =
+  'Resolve the path at every event, and watch the directory of each link in it, or read on a timer.';
+const SETTLE =
+  'Show contents only when a second read 50 ms later finds the same: a file that is being written is empty or half.';
 const COMPARE = 'Compare contents, not names or times, and read at every event.';
 const READ_AFTER = 'Read the file after the last event as well, not only at the first one of a burst.';
 const WAIT =
-  'Treat a missing file as a moment, not as an end: watch the nearest directory above that exists.';
+  'Treat a missing file as a moment, not as an end: watch the nearest directory above that exists, or read on a timer.';
 const POLL = 'Read the file on a timer as well: the kernel has no watch left, or has dropped events.';
 const CATCH = 'Treat EACCES as a moment: keep the last contents, and look again.';
 
@@ -56,9 +60,16 @@ const BY_VERDICT: Partial<Record<Report['verdict'], string>> = {
   unproven: 'Run it again with fewer jobs: the machine was too busy to prove anything.',
 };
 
-export function adviceFor({ name }: GroupedSequence, verdict: Report['verdict']): string {
-  const found = BY_NAME.find(([pattern]) => fits(name, pattern))?.[1] ?? WATCH_DIRECTORY;
-  return BY_VERDICT[verdict] ?? found;
+/** Where the reason of a crash or of silence is the situation, not the program as a whole. */
+const SITUATIONS = [WAIT, POLL, CATCH];
+
+export function adviceFor({ name, group }: GroupedSequence, verdict: Report['verdict']): string {
+  const usual = group === 'file' ? WATCH_DIRECTORY : ANY_EVENT;
+  const found = BY_NAME.find(([pattern]) => fits(name, pattern))?.[1] ?? usual;
+  const general = BY_VERDICT[verdict];
+  if (general === undefined) return found;
+  if (!SITUATIONS.includes(found) || (verdict !== 'crashed' && verdict !== 'silent')) return general;
+  return verdict === 'crashed' ? `${general} ${found}` : found;
 }
 
 function fits(name: string, pattern: string): boolean {

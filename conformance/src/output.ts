@@ -24,7 +24,7 @@ export function outputFor(format: Format, command: (name: string) => string, cou
       return {
         report: (report) =>
           print(lineOf(report), ...explanation(report, command).map((line) => `    ${line}`)),
-        end: (reports) => print(totalOf(summaryOf(reports))),
+        end: (reports) => print(...advised(reports), totalOf(summaryOf(reports))),
       };
     case 'json':
       return {
@@ -49,6 +49,24 @@ function explanation(report: Report, command: (name: string) => string): string[
   const { verdict, name, advice = '', timeline = [] } = report;
   if (!isFailure(verdict)) return [];
   return [`A right program: ${advice}`, 'What happened:', ...timeline, `Run it alone: ${command(name)}`];
+}
+
+/** At most this many names of sequences are shown beside an advice. */
+const SHOWN_NAMES = 4;
+
+/** What to do first: the advice that most failures have in common. */
+function advised(reports: readonly Report[]): string[] {
+  const byAdvice = new Map<string, string[]>();
+  for (const { verdict, advice = '', name } of reports) {
+    if (isFailure(verdict)) byAdvice.set(advice, [...(byAdvice.get(advice) ?? []), name]);
+  }
+  const lines = [...byAdvice]
+    .sort(([, one], [, other]) => other.length - one.length)
+    .map(([advice, names]) => {
+      const others = names.length > SHOWN_NAMES ? ` and ${names.length - SHOWN_NAMES} more` : '';
+      return `${String(names.length).padStart(4)} × ${advice} (${names.slice(0, SHOWN_NAMES).join(', ')}${others})`;
+    });
+  return lines.length < 2 ? [] : ['What a right program does, by the number of failures:', ...lines];
 }
 
 function tap(print: (...lines: string[]) => void, command: (name: string) => string, count: number): Output {

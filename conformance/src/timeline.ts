@@ -108,7 +108,7 @@ export class Timeline {
         kind === 'partial' && shownAt !== undefined && until - from < PART_MS,
     );
     if (torn.length > 0)
-      return { verdict: 'torn', says: `showed ${torn.length} × half of what was being written` };
+      return { verdict: 'torn', says: `showed ${torn.length} × an empty or half-written file` };
     const held = this.#states.filter(({ kind }) => kind === 'held');
     const shown = held.filter(({ shownAt }) => shownAt !== undefined).length;
     if (shown < held.length) {
@@ -124,7 +124,7 @@ export class Timeline {
   }
   #silence(): string {
     if (this.#firstOther === undefined) {
-      return 'printed nothing, and still runs: it hangs, has not read the file, or does not flush its output';
+      return 'printed nothing, and still runs: it hangs, has not read the file since it is there, or does not flush its output';
     }
     const first = JSON.stringify(this.#firstOther);
     return `printed ${this.#others} lines, but no SHA-256 in hexadecimal (64 digits, alone on a line); the first line is ${first}`;

@@ -132,7 +132,7 @@ describe('a failure tells why', () => {
   test('by the system calls beside the lines of the program, what is right, and the command that repeats it', async () => {
     const { stdout } = await suite(args);
     expect(stdout).toMatch(/^missed +volume\/swap: update 1 /);
-    expect(stdout).toContain('A right program: Watch the directory, not the inode: the file was replaced.');
+    expect(stdout).toMatch(/A right program: .* no event names the file\./);
     expect(stdout).toMatch(
       /stdout +shows state 1\n.*suite +publishes state 2, which must be shown\n[^]*call +rename volume\/\.\.data_tmp volume\/\.\.data\n/,
     );
@@ -141,6 +141,24 @@ describe('a failure tells why', () => {
       input: '',
     }).finished();
     expect([again.code, again.stdout.split(':', 1)]).toEqual([1, ['missed   volume/swap']]);
+  });
+
+  test('and at the end by what most failures have in common', async () => {
+    const { stdout } = await suite([
+      ...['swap', 'gap-0ms', 'secret-swap'].flatMap((name) => ['--only', name]),
+      ...['--timeout', '500', '--', ...lost],
+    ]);
+    expect(stdout).toMatch(
+      /\nWhat a right program does, .*:\n {3}2 × Watch the directory .*\(swap, secret-swap\)\n {3}1 × .*\(gap-0ms\)\n0 of 3 right/,
+    );
+  });
+
+  test('a program that cannot start without the file is told to wait for it', async () => {
+    const { stdout } = await conform(['volume-missing'], program('show(); readFileSync(process.argv[1]);'));
+    expect(documents(stdout)[0]).toMatchObject({
+      verdict: 'crashed',
+      advice: expect.stringMatching(/^Catch the errors .* Treat a missing file as a moment/) as string,
+    });
   });
 
   test('in TAP and in JUnit', async () => {
