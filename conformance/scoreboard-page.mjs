@@ -102,9 +102,14 @@ function section(result) {
 
 /** `a, b and c`. */
 const listed = (names) => names.join(', ').replace(/, ([^,]+)$/, ' and $1');
+const daysOf = ({ results }) => listed([...new Set(results.map(({ played }) => played))].sort());
 
 /** The table of what a user chooses by, and what its columns are. */
-function costSection(run, loads) {
+function costSection(run) {
+  const range = (...names) => {
+    const loads = run.results.flatMap(({ load = {} }) => names.map((name) => load[name] ?? []).flat());
+    return `${Math.min(...loads)} to ${Math.max(...loads)}`;
+  };
   return [
     '## Which one to choose',
     '',
@@ -127,8 +132,8 @@ function costSection(run, loads) {
     'watcher says that something has changed, and does nothing else. A poll looks cheap for one file, and multiplies with the',
     'files; its delay is half its period.',
     '',
-    `Other work ran on the machine: the load average at the start of a measure was ${Math.min(...loads)} to ${Math.max(...loads)}, so delays and`,
-    'CPU times are longer than on a quiet machine, p99 above all; system calls are not. Compare within this page only.',
+    `The load average was ${range('delay')} when the measures of delays began, and ${range('idle', 'files')} for the CPU times. On a`,
+    'busier machine both are longer, p99 above all; system calls are not. Compare within this page only.',
     '',
   ];
 }
@@ -138,17 +143,16 @@ export function page(run) {
   const versions = Object.entries(run.toolchains).map(([language, { version, reason }]) =>
     version ? `${language} ${version.replace(/^v/, '')}` : `${language} left out: ${reason}`,
   );
-  const loads = run.results.flatMap(({ load }) => (load === undefined ? [] : [load]));
   return [
     '# Scoreboard',
     '',
     '<!-- Written by `npm run scoreboard`. Do not edit. -->',
     '',
     `How watchers for ${listed(Object.keys(run.toolchains))} handle the updates that Kubernetes makes:`,
-    `${run.list.length} sequences, described in [conformance](conformance.md). Run on ${run.date}: ${run.machine};`,
+    `${run.list.length} sequences, described in [conformance](conformance.md). Run on ${daysOf(run)}: ${run.machine};`,
     `${versions.join('; ')}.`,
     '',
-    ...(loads.length === 0 ? [] : costSection(run, loads)),
+    ...(run.results.some(({ measures }) => measures) ? costSection(run) : []),
     '## Verdicts by group',
     '',
     'A cell shows how many of the sequences of a group were right, of those that were played.',
@@ -219,7 +223,7 @@ export function picture(run, isNarrow = false) {
     `<text x="${margin}" y="18" font-size="14" font-weight="bold">${heading} ${run.list.length} sequences</text>`,
     ...heads,
     ...lines,
-    `<text x="${margin}" y="${height - 11}" font-size="11" fill="#616e7c">${escaped(`${run.machine}, ${run.date}`)}</text>`,
+    `<text x="${margin}" y="${height - 11}" font-size="11" fill="#616e7c">${escaped(`${run.machine}, ${daysOf(run)}`)}</text>`,
     '</g>',
     '</svg>',
     '',

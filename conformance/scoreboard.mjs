@@ -2,7 +2,8 @@
  * Runs the suite against every watcher of contestants.mjs.
  *
  *     npm run scoreboard                 all of them, about an hour; writes docs/scoreboard.md and its pictures
- *     npm run scoreboard -- measures     measures again, at a quieter moment, and keeps the verdicts
+ *     npm run scoreboard -- measures     measures again, at a quieter moment, and keeps the verdicts; with names, those
+ *                                        measures only: `measures delay idle`. New watchers are played and measured
  *     npm run scoreboard -- Node         those of one language, briefly, and writes nothing; ends with 1 if this
  *                                        library or the reference reader is not perfect, or an adapter does not start
  */
@@ -18,7 +19,7 @@ import { prepare } from './toolchains.mjs';
 /** At a time. They wait most of the time. */
 const JOBS = 16;
 const cli = fileURLToPath(new URL('bin.js', import.meta.url));
-const [asked] = process.argv.slice(2);
+const [asked, ...names] = process.argv.slice(2);
 const isCheck = asked !== undefined && asked !== 'measures';
 
 /** Resolves to what the program prints, one JSON document a line. */
@@ -56,20 +57,26 @@ async function play(contestant) {
     ...{ name, group, verdict },
     ...(verdict !== 'right' && { says: says.replace(/conformance-\w+/g, 'conformance') }),
   }));
-  return { language, name, version, configuration, says, sequences };
+  return { language, name, version, configuration, says, played: today(), sequences };
 }
 
-async function measure(contestant) {
-  const load = Math.round(loadavg()[0] * 10) / 10;
-  const documents = await conformance(['--measure', '--', ...commandOf(contestant)]);
-  const measures = documents.filter(({ event }) => event === 'measure').map(({ event: _, ...rest }) => rest);
-  console.log(`${title(contestant)} (load ${load}): ${measures.map(({ says }) => says).join('; ')}`);
-  return { load, measures };
+/** Measures what was asked for, and keeps the rest of what is known. */
+async function measure(contestant, { load: known = {}, measures = [] }) {
+  const now = Math.round(loadavg()[0] * 10) / 10;
+  const only = measures.length === 0 ? [] : names.flatMap((name) => ['--only', name]);
+  const documents = await conformance(['--measure', ...only, '--', ...commandOf(contestant)]);
+  const found = documents.filter(({ event }) => event === 'measure').map(({ event: _, ...rest }) => rest);
+  console.log(`${title(contestant)} (load ${now}): ${found.map(({ says }) => says).join('; ')}`);
+  const isFound = ({ name }) => found.some((each) => each.name === name);
+  const load = { ...known, ...Object.fromEntries(found.map(({ name }) => [name, now])) };
+  return { load, measures: [...measures.filter((each) => !isFound(each)), ...found] };
 }
 
 /** Shows that each adapter starts; what it misses is no news. */
 async function starts(contestant) {
-  const [report] = await conformance(['--only', 'swap', '--timeout', '1000', '--', ...commandOf(contestant)]);
+  const sequence = contestant.groups?.includes('volume') === false ? 'certificate-rotation' : 'swap';
+  const flags = ['--only', sequence, '--timeout', '1000'];
+  const [report] = await conformance([...flags, '--', ...commandOf(contestant)]);
   const hasStarted = !['silent', 'crashed'].includes(report.verdict);
   console.log(`${title(contestant)}: ${hasStarted ? 'starts' : `${report.verdict}, ${report.says}`}`);
   return hasStarted;
@@ -103,22 +110,21 @@ async function publish() {
   const [{ sequences: list }] = await conformance(['--list']);
   const taking = contestants.filter(({ language }) => toolchains[language].reason === undefined);
   const machine = `${cpus().length} × ${cpus()[0].model}, Linux ${release()}`;
-  let run = {
-    ...{ date: today(), jobs: JOBS, machine, toolchains },
-    list: list.map(({ name, group }) => ({ name, group })),
+  const file = new URL('scoreboard.json', import.meta.url);
+  const known = asked === 'measures' ? JSON.parse(readFileSync(file, 'utf8')).results : [];
+  const run = {
+    ...{ jobs: JOBS, machine, toolchains, list: list.map(({ name, group }) => ({ name, group })) },
     results: [],
   };
-  if (asked === 'measures')
-    run = JSON.parse(readFileSync(new URL('scoreboard.json', import.meta.url), 'utf8'));
-  else for (const contestant of taking) run.results.push(await play(contestant));
+  for (const contestant of taking)
+    run.results.push(known.find((each) => title(each) === title(contestant)) ?? (await play(contestant)));
   write(run);
-  run.measured = today();
-  for (const contestant of taking) {
-    const result = run.results.find((each) => title(each) === title(contestant));
+  for (const [index, contestant] of taking.entries()) {
+    const result = run.results[index];
     // The costs of what is rarely right are no news.
-    if (result && isMostlyRight(result)) Object.assign(result, await measure(contestant));
+    if (isMostlyRight(result)) Object.assign(result, await measure(contestant, result));
+    write(run);
   }
-  write(run);
   for (const result of run.results) {
     if (contestants.some((each) => each.mustBePerfect && title(each) === title(result))) isPerfect(result);
   }
