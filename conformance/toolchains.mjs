@@ -4,7 +4,7 @@ import { existsSync, mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
-import { build, runtime, runtimes } from './contestants.mjs';
+import { build, inotifyTools, runtime, runtimes } from './contestants.mjs';
 
 const folder = (name) => fileURLToPath(new URL(name, import.meta.url));
 const run = (file, args, options = {}) =>
@@ -41,6 +41,11 @@ const TOOLCHAINS = {
     const env = { ...process.env, CARGO_TARGET_DIR: join(build, 'rust') };
     run('cargo', ['build', '--release', '--locked', '--quiet'], { cwd: folder('contestants/rust'), env });
     return version.replace('cargo ', '');
+  },
+  Bash() {
+    const found = run('sh', ['-c', 'inotifywait --help || true']);
+    if (!found.includes(inotifyTools)) throw new Error(`inotify-tools ${inotifyTools} is not installed`);
+    return run('bash', ['-c', 'echo $BASH_VERSION']).replace(/\(.*/s, '');
   },
   Java() {
     const version = run('javac', ['-version']);

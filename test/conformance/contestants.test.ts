@@ -15,7 +15,7 @@ const { default: contestants } = (await import(join(root, 'conformance/contestan
   readonly default: readonly Contestant[];
 };
 
-const SOURCES = ['.go', '.java', '.mjs', '.py', '.rs'];
+const SOURCES = ['.go', '.java', '.mjs', '.py', '.rs', '.sh'];
 /** What the adapters of a language share. */
 const HELPERS = ['follow', 'main', 'show'];
 

@@ -22,6 +22,7 @@ func main() {
 		"koanf":            watchKoanf,
 		"certwatcher":      watchCertificate,
 		"configmap-reload": watchData,
+		"corrected":        func(bool) { watchCorrected() },
 	}
 	adapters[library](isBest)
 	select {}

@@ -13,15 +13,20 @@ _sets = [paths] if os.environ.get("WATCH_SET") else [[path] for path in paths]
 _shown = {}
 
 
+def digest_of(files):
+    digest = hashlib.sha256()
+    try:
+        for file in files:
+            with open(file, "rb") as content:
+                digest.update(content.read())
+    except OSError:
+        return None  # not there at the moment
+    return digest.hexdigest()
+
+
 def show(*_event):
     for files in _sets:
-        digest = hashlib.sha256()
-        try:
-            for file in files:
-                with open(file, "rb") as content:
-                    digest.update(content.read())
-        except OSError:
-            continue  # not there at the moment
-        if len(_sets) == 1 or _shown.get(files[0]) != digest.digest():
-            print(digest.hexdigest(), flush=True)
-        _shown[files[0]] = digest.digest()
+        digest = digest_of(files)
+        if digest and (len(_sets) == 1 or _shown.get(files[0]) != digest):
+            print(digest, flush=True)
+        _shown[files[0]] = digest or _shown.get(files[0])

@@ -1,5 +1,6 @@
 //! Watchers for Rust: conformance LIBRARY CONFIGURATION PATH...
 mod adapter;
+mod corrected;
 mod show;
 
 use std::{env, path::PathBuf, sync::mpsc};
@@ -8,6 +9,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let arguments: Vec<String> = env::args().collect();
     let (library, is_best) = (arguments[1].as_str(), arguments[2] == "best");
     let mut shown = show::Shown::new(arguments[3..].iter().map(PathBuf::from).collect());
+    if arguments[2] == "corrected" {
+        corrected::watch(&shown.paths);
+    }
     let (sender, receiver) = mpsc::channel::<()>();
     let on_event = move || {
         sender.send(()).ok();

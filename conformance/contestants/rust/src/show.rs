@@ -17,14 +17,17 @@ impl Shown {
         let sets: Vec<&[PathBuf]> =
             if env::var_os("WATCH_SET").is_some() { vec![&self.paths] } else { self.paths.chunks(1).collect() };
         for files in &sets {
-            // A file that cannot be read is not there at the moment.
-            let contents: Result<Vec<_>, _> = files.iter().map(fs::read).collect();
-            let Ok(contents) = contents else { continue };
-            let digest: String = Sha256::digest(contents.concat()).iter().map(|byte| format!("{byte:02x}")).collect();
+            let Some(digest) = digest_of(files) else { continue };
             if sets.len() == 1 || self.digests.get(&files[0]) != Some(&digest) {
                 println!("{digest}");
             }
             self.digests.insert(files[0].clone(), digest);
         }
     }
+}
+
+/// `None` if a file cannot be read: it is not there at the moment.
+pub fn digest_of(files: &[PathBuf]) -> Option<String> {
+    let contents: Result<Vec<_>, _> = files.iter().map(fs::read).collect();
+    Some(Sha256::digest(contents.ok()?.concat()).iter().map(|byte| format!("{byte:02x}")).collect())
 }
