@@ -16,85 +16,59 @@ async function running(kind: string, details: object): Promise<SampleComponent> 
   return component;
 }
 
-test.each([
-  ['a watcher that checks', 'ResilientWatcher', WATCHING, true, true],
-  ['a watcher that polls', 'ResilientWatcher', { ...WATCHING, state: 'degraded' }, true, true],
+const WATCHER = 'ResilientWatcher';
+
+test.each<[what: string, kind: string, details: object, verdict: 'ready' | 'live' | 'dead']>([
+  ['a watcher that checks', WATCHER, WATCHING, 'ready'],
+  ['a watcher that polls', WATCHER, { ...WATCHING, state: 'degraded' }, 'ready'],
   [
     'a watcher of a subPath mount',
-    'ResilientWatcher',
+    WATCHER,
     { ...WATCHING, warnings: [{ code: 'subPath', message: '' }] },
-    true,
-    true,
+    'ready',
   ],
-  ['a watcher whose file is gone', 'ResilientWatcher', { ...WATCHING, target: 'missing' }, true, true],
-  [
-    'a watcher that has seen nothing yet',
-    'ResilientWatcher',
-    { ...WATCHING, target: 'missing', changes: 0 },
-    true,
-    false,
-  ],
+  ['a watcher whose file is gone', WATCHER, { ...WATCHING, target: 'missing' }, 'ready'],
+  ['a watcher that has seen nothing yet', WATCHER, { ...WATCHING, target: 'missing', changes: 0 }, 'live'],
   [
     'a watcher without a check for three intervals',
-    'ResilientWatcher',
+    WATCHER,
     { ...WATCHING, sinceLastCheckMs: 15_000 },
-    true,
-    true,
+    'ready',
   ],
-  [
-    'a watcher without a check for longer',
-    'ResilientWatcher',
-    { ...WATCHING, sinceLastCheckMs: 15_001 },
-    false,
-    false,
-  ],
+  ['a watcher without a check for longer', WATCHER, { ...WATCHING, sinceLastCheckMs: 15_001 }, 'dead'],
   [
     'a watcher that need not check',
-    'ResilientWatcher',
+    WATCHER,
     { ...WATCHING, sinceLastCheckMs: 1e9, checkIntervalMs: null },
-    true,
-    true,
+    'ready',
   ],
   [
     'a configuration in use',
     'ConfigLoader',
     { loadedAt: 1, sources: [{ ...SOURCE, state: 'current' }] },
-    true,
-    true,
+    'ready',
   ],
-  [
-    'a rejected reload',
-    'ConfigLoader',
-    { loadedAt: 1, sources: [{ ...SOURCE, state: 'rejected' }] },
-    true,
-    false,
-  ],
-  ['a configuration not loaded yet', 'ConfigLoader', { loadedAt: null, sources: [] }, true, false],
-  ['a good token', 'TokenRefresher', { healthy: true, lastMintAt: 1, lastError: null }, true, true],
-  ['no token yet', 'TokenRefresher', { healthy: true, lastMintAt: null, lastError: null }, true, false],
-  [
-    'an unhealthy refresher',
-    'TokenRefresher',
-    { healthy: false, lastMintAt: 1, lastError: null },
-    true,
-    false,
-  ],
-  ['a good token file', 'TokenFile', { stale: false, available: true }, true, true],
-  ['an expired token file', 'TokenFile', { stale: true, available: true }, true, false],
-  ['a token file without a token', 'TokenFile', { stale: false, available: false }, true, false],
-  ['a good certificate', 'TlsFiles', { expired: false, available: true }, true, true],
-  ['no certificate yet', 'TlsFiles', { expired: false, available: false }, true, false],
-  ['an expired certificate', 'TlsFiles', { expired: true, available: true }, true, false],
-  ['another component that runs', 'VolumePublisher', {}, true, true],
-  ['a component that needs no start', 'VolumePublisher', { state: 'idle' }, true, true],
-  ['a component that was not started', 'TokenFile', { state: 'idle', stale: false }, true, false],
-  ['an action that succeeded', 'ReloadAction', { state: 'idle', lastSuccessful: true }, true, true],
-  ['an action that failed', 'ReloadAction', { state: 'retrying', lastSuccessful: false }, true, false],
-  ['a component that is closed', 'ResilientWatcher', { ...WATCHING, state: 'closed' }, true, false],
-])('%s', async (_what, kind, details, live, ready) => {
+  ['a rejected reload', 'ConfigLoader', { loadedAt: 1, sources: [{ ...SOURCE, state: 'rejected' }] }, 'live'],
+  ['a configuration not loaded yet', 'ConfigLoader', { loadedAt: null, sources: [] }, 'live'],
+  ['a good token', 'TokenRefresher', { healthy: true, lastMintAt: 1, lastError: null }, 'ready'],
+  ['no token yet', 'TokenRefresher', { healthy: true, lastMintAt: null, lastError: null }, 'live'],
+  ['an unhealthy refresher', 'TokenRefresher', { healthy: false, lastMintAt: 1, lastError: null }, 'live'],
+  ['a good token file', 'TokenFile', { stale: false, available: true }, 'ready'],
+  ['an expired token file', 'TokenFile', { stale: true, available: true }, 'live'],
+  ['a token file without a token', 'TokenFile', { stale: false, available: false }, 'live'],
+  ['a good certificate', 'TlsFiles', { expired: false, available: true }, 'ready'],
+  ['no certificate yet', 'TlsFiles', { expired: false, available: false }, 'live'],
+  ['an expired certificate', 'TlsFiles', { expired: true, available: true }, 'live'],
+  ['another component that runs', 'VolumePublisher', {}, 'ready'],
+  ['a component that needs no start', 'VolumePublisher', { state: 'idle' }, 'ready'],
+  ['a component that was not started', 'TokenFile', { state: 'idle', stale: false }, 'live'],
+  ['an action that succeeded', 'ReloadAction', { state: 'idle', lastSuccessful: true }, 'ready'],
+  ['an action that failed', 'ReloadAction', { state: 'retrying', lastSuccessful: false }, 'live'],
+  ['a component that is closed', WATCHER, { ...WATCHING, state: 'closed' }, 'live'],
+])('%s', async (_what, kind, details, verdict) => {
   const health = healthOf(await running(kind, details));
-  expect(health).toMatchObject({ live, ready });
-  expect(health.checks[0]?.reason === null).toBe(live && ready);
+  expect(health).toMatchObject({ live: verdict !== 'dead', ready: verdict === 'ready' });
+  expect(health.checks[0]?.reason === null).toBe(verdict === 'ready');
 });
 
 test('all components have to be live, and live and ready', async () => {
