@@ -117,40 +117,6 @@ export function conformsForTrees(candidate: () => Candidate): void {
     expect(paths.filter((path) => path === root || path === deep)).toEqual([]);
   });
 
-  test('a directory moved into a tree with its contents causes a hint, and so do changes in it after the next setDirectories()', async () => {
-    const home = temporaryDirectory();
-    const root = join(home, 'root');
-    mkdirSync(root);
-    const { hintsAt, setDirectories } = await watchTree(root);
-    mkdirSync(join(home, 'full/a/b'), { recursive: true });
-    writeFileSync(join(home, 'full/a/b/file'), 'one');
-    await hintsAt(join(root, 'full'), () => renameSync(join(home, 'full'), join(root, 'full')));
-    await setDirectories();
-    await hintsAt(join(root, 'full/a/b/file'), () => writeFileSync(join(root, 'full/a/b/file'), 'two'));
-    // Within the tree, what is in it has to be heard of under its new path.
-    await hintsAt(join(root, 'moved'), () => renameSync(join(root, 'full'), join(root, 'moved')));
-    await setDirectories();
-    await hintsAt(join(root, 'moved/a/b/new'), () => writeFileSync(join(root, 'moved/a/b/new'), ''));
-    await hintsAt(join(root, 'x'), () => mkdirSync(join(root, 'x/y/z'), { recursive: true }));
-    await setDirectories();
-    await hintsAt(join(root, 'x/y/z/file'), () => writeFileSync(join(root, 'x/y/z/file'), ''));
-  });
-
-  test('a tree that is deleted and created again causes a hint, and is watched again after the next setDirectories()', async () => {
-    const root = join(temporaryDirectory(), 'root');
-    for (const away of [() => rmSync(root, { recursive: true }), () => renameSync(root, `${root}.old`)]) {
-      mkdirSync(join(root, 'a/b'), { recursive: true });
-      const { hintsAt, setDirectories } = await watchTree(root);
-      await hintsAt(root, () => {
-        away();
-        mkdirSync(join(root, 'a/b'), { recursive: true });
-      });
-      await setDirectories();
-      await hintsAt(join(root, 'a/b/file'), () => writeFileSync(join(root, 'a/b/file'), ''));
-      rmSync(root, { recursive: true });
-    }
-  });
-
   test('setting the same tree again opens nothing, whether as the same list or as another', async () => {
     const root = temporaryDirectory();
     mkdirSync(join(root, 'a/b'), { recursive: true });
@@ -184,24 +150,6 @@ export function conformsForTrees(candidate: () => Candidate): void {
 
 /** Runs the suite. */
 export function conforms(candidate: () => Candidate): void {
-  test('files that are created, written, replaced or removed in a directory cause a hint', async () => {
-    const directory = temporaryDirectory();
-    const file = join(directory, 'app.yaml');
-    const { subscription, hinted } = await subscribe(candidate());
-    await subscription.setDirectories([directoryAt(directory)]);
-    for (const happen of [
-      () => writeFileSync(file, 'one'),
-      () => writeFileSync(file, 'two'),
-      () => renameSync(file, join(directory, 'other.yaml')),
-      () => renameSync(join(directory, 'other.yaml'), file),
-      () => rmSync(file),
-    ]) {
-      const hint = hinted();
-      happen();
-      await hint;
-    }
-  });
-
   test('setDirectories() returns which directories are newly watched', async () => {
     const { native, ...rest } = candidate();
     const directory = temporaryDirectory();
@@ -210,32 +158,6 @@ export function conforms(candidate: () => Candidate): void {
     expect(await subscription.setDirectories([directoryAt(directory)])).toEqual([]);
     expect(await subscription.setDirectories([])).toEqual([]);
     expect((await subscription.setDirectories([directoryAt(directory)])).length > 0).toBe(native);
-  });
-
-  test('a directory that is replaced causes a hint, and is watched again after the next setDirectories()', async () => {
-    const { native, ...rest } = candidate();
-    const directory = join(temporaryDirectory(), 'etc');
-    for (const replace of [
-      () => {
-        rmSync(directory, { recursive: true });
-        mkdirSync(directory);
-      },
-      () => {
-        renameSync(directory, `${directory}.old-${statSync(directory).ino}`);
-        mkdirSync(directory);
-      },
-    ]) {
-      mkdirSync(directory, { recursive: true });
-      const { subscription, hinted } = await subscribe({ native, ...rest });
-      await subscription.setDirectories([directoryAt(directory)]);
-      const replaced = hinted();
-      replace();
-      await replaced;
-      expect((await subscription.setDirectories([directoryAt(directory)])).length > 0).toBe(native);
-      const written = hinted();
-      writeFileSync(join(directory, 'app.yaml'), 'new');
-      await written;
-    }
   });
 
   test('a directory of which more entries are wanted than before is returned, since events about them had no effect', async () => {
@@ -287,20 +209,5 @@ export function conforms(candidate: () => Candidate): void {
     expect(await setDirectories(join(root, 'missing'))).toEqual(native ? 'ENOENT' : []);
     expect(await setDirectories(join(root, 'file'))).toEqual(native ? 'ENOTDIR' : []);
     expect((await subscription.setDirectories([directoryAt(root)])).length > 0).toBe(native);
-  });
-
-  test('after close() there are no hints', async () => {
-    const { nudge, ...rest } = candidate();
-    const directory = temporaryDirectory();
-    const closed = await subscribe({ ...rest, ...(nudge && { nudge }) });
-    const open = await subscribe({ ...rest, ...(nudge && { nudge }) });
-    await closed.subscription.setDirectories([directoryAt(directory)]);
-    await open.subscription.setDirectories([directoryAt(directory)]);
-    await closed.subscription.close();
-    const before = closed.hints();
-    const hint = open.hinted();
-    writeFileSync(join(directory, 'app.yaml'), 'one');
-    await hint;
-    expect(closed.hints()).toBe(before);
   });
 }

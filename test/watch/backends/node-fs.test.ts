@@ -1,20 +1,11 @@
-import {
-  chmodSync,
-  chownSync,
-  lstatSync,
-  mkdirSync,
-  readdirSync,
-  readFileSync,
-  renameSync,
-  statSync,
-  writeFileSync,
-} from 'node:fs';
+import { chmodSync, chownSync, lstatSync, mkdirSync, renameSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
 import { expect, test } from 'vitest';
 
 import { pathForCall } from '../../../src/core/path-bytes.js';
 import { nodeFsBackend } from '../../../src/watch/backends/node-fs.js';
+import { inotifyWatches } from '../../support/inotify.js';
 import { temporaryDirectory } from '../../support/temporary-directory.js';
 import { conforms, conformsForTrees, directoryAt, subscribe, type Candidate } from './conformance.js';
 
@@ -22,21 +13,6 @@ const candidate = (): Candidate => ({ backend: nodeFsBackend(), native: true });
 
 conforms(candidate);
 conformsForTrees(candidate);
-
-/** The inotify watches of this process. */
-function inotifyWatches(): number {
-  let watches = 0;
-  for (const fd of readdirSync('/proc/self/fdinfo')) {
-    try {
-      watches += readFileSync(`/proc/self/fdinfo/${fd}`, 'utf8')
-        .split('\n')
-        .filter((line) => line.startsWith('inotify')).length;
-    } catch {
-      // the descriptor that was listing the directory
-    }
-  }
-  return watches;
-}
 
 test('a watch that may be dead is opened again although the directory is the same', async () => {
   const directory = temporaryDirectory();
@@ -104,35 +80,6 @@ test('joining an open watch counts as new, since its earlier events went to othe
   const second = await subscribe(candidate());
   expect(await first.subscription.setDirectories([directoryAt(directory)])).not.toEqual([]);
   expect(await second.subscription.setDirectories([directoryAt(directory)])).not.toEqual([]);
-});
-
-test.runIf(process.platform === 'linux')(
-  'subscriptions share native watches, and the last one closes them',
-  async () => {
-    const root = temporaryDirectory();
-    mkdirSync(join(root, 'a'));
-    const before = inotifyWatches();
-    const many = await Promise.all(Array.from({ length: 50 }, () => subscribe(candidate())));
-    for (const { subscription } of many)
-      await subscription.setDirectories([directoryAt(root, ['a']), directoryAt(join(root, 'a'))]);
-    expect(inotifyWatches()).toBe(before + 2);
-    for (const { subscription } of many) await subscription.setDirectories([directoryAt(root, ['a'])]);
-    expect(inotifyWatches()).toBe(before + 1);
-    for (const { subscription } of many) await subscription.close();
-    expect(inotifyWatches()).toBe(before);
-  },
-);
-
-test('other entries of an ancestor cause no hint', async () => {
-  const directory = temporaryDirectory();
-  const ancestor = await subscribe(candidate());
-  const holder = await subscribe(candidate());
-  await ancestor.subscription.setDirectories([directoryAt(directory, ['etc'])]);
-  await holder.subscription.setDirectories([directoryAt(directory)]);
-  const heard = holder.hinted();
-  writeFileSync(join(directory, 'noise'), '');
-  await heard;
-  expect(ancestor.hints()).toBe(0);
 });
 
 test.runIf(process.platform === 'linux')(

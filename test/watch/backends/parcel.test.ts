@@ -1,15 +1,11 @@
 import { once } from 'node:events';
 import {
-  chmodSync,
   mkdirSync,
   mkdtempSync,
-  readdirSync,
-  readFileSync,
   realpathSync,
   renameSync,
   rmSync,
   symlinkSync,
-  unlinkSync,
   writeFileSync,
 } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -22,7 +18,8 @@ import { nodeFsBackend } from '../../../src/watch/backends/node-fs.js';
 import { parcelBackend } from '../../../src/watch/backends/parcel.js';
 import { errnoOf } from '../../../src/core/errno.js';
 import type { HintSink, WatchedDirectory, WatchSubscription } from '../../../src/core/watch-backend.js';
-import { rounds, some } from '../../support/rounds.js';
+import { inotifyWatches } from '../../support/inotify.js';
+import { rounds } from '../../support/rounds.js';
 import { conforms, conformsForTrees, directoryAt, subscribe as subscribeFor, treeAt } from './conformance.js';
 
 const parcel = () => parcelBackend(nodeFsBackend());
@@ -101,45 +98,6 @@ function makeVolume(path: string): void {
   symlinkSync('..2026_1', join(path, '..data'));
   symlinkSync('..data/app.yaml', join(path, 'app.yaml'));
 }
-
-describe('a tree gives a hint when', () => {
-  const cases: [string, (path: string) => void][] = [
-    [
-      '..data is swapped by rename',
-      (path) => {
-        symlinkSync('..2026_2', join(path, '..data_tmp'));
-        renameSync(join(path, '..data_tmp'), join(path, '..data'));
-      },
-    ],
-    ['..data is removed', (path) => unlinkSync(join(path, '..data'))],
-    ['a file is created', (path) => writeFileSync(join(path, 'new'), '')],
-    ['a file is written in place', (path) => writeFileSync(join(path, 'file'), 'b')],
-    ['a file is replaced by rename', (path) => renameSync(join(path, 'other'), join(path, 'file'))],
-    [
-      'a file is replaced and then deleted',
-      (path) => {
-        renameSync(join(path, 'other'), join(path, 'file'));
-        unlinkSync(join(path, 'file'));
-      },
-    ],
-    ['a subdirectory is created', (path) => mkdirSync(join(path, 'directory'))],
-    ['a subdirectory is deleted', (path) => rmSync(join(path, '..2026_1'), { recursive: true })],
-    ['its own mode changes', (path) => chmodSync(path, 0o750)],
-    ['it is deleted', (path) => rmSync(path, { recursive: true })],
-    ['it is moved away', (path) => renameSync(path, `${path}.old`)],
-  ];
-  test.each(some(cases, 2))('%s', async (_, act) => {
-    const path = join(base, 'volume');
-    makeVolume(path);
-    writeFileSync(join(path, 'file'), 'a');
-    writeFileSync(join(path, 'other'), 'b');
-    const { hints } = await watch(...treeAt(path));
-    const hinted = hints.next();
-    act(path);
-    await hinted;
-    expect(hints.downs).toEqual([]);
-  });
-});
 
 test.each<[string, (path: string) => void]>([
   [
@@ -283,21 +241,6 @@ test('closing at any moment ends all hints and leaves no watch behind', async ()
   expect(hints.count).toBe(0);
   if (process.platform === 'linux') expect(inotifyWatches()).toBe(0);
 });
-
-/** How many inotify watches this process has. */
-function inotifyWatches(): number {
-  return readdirSync('/proc/self/fdinfo')
-    .map((fd) => {
-      try {
-        return readFileSync(`/proc/self/fdinfo/${fd}`, 'utf8');
-      } catch {
-        return ''; // The descriptor of the listing itself.
-      }
-    })
-    .join('')
-    .split('\n')
-    .filter((line) => line.startsWith('inotify')).length;
-}
 
 describe('every backend', () => {
   conforms(() => ({ backend: parcel(), native: true }));
