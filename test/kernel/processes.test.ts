@@ -1,5 +1,4 @@
 /** Other processes, stopped processes, and when the process may end. */
-import { spawnSync } from 'node:child_process';
 import { readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Worker } from 'node:worker_threads';
@@ -12,12 +11,9 @@ import { linuxOnly } from '../support/namespace.js';
 import { Program, scriptPath, Transcript, WATCH, WatchingProgram } from '../support/program.js';
 import { rounds, some } from '../support/rounds.js';
 import { temporaryDirectory } from '../support/temporary-directory.js';
-import { openScene } from '../support/open-scene.js';
 import { isSealed, seal } from './programs/sealed.mjs';
 
 linuxOnly();
-
-const PUBLISH = 'test/kernel/programs/publish.mjs';
 const AWAIT_SECRET = 'test/kernel/programs/await-secret.mjs';
 
 /** Without a resync, and never tired of waiting: what is reported, a native event led to. */
@@ -47,19 +43,6 @@ describe('a process that does not run', () => {
     volume.publish({ key: 'end' });
     await transcript.until({ event: 'change', content: 'end' });
     expect(transcript.contents).toEqual(['v0', `a${SWAPS_MEANWHILE}`, `b${SWAPS_MEANWHILE}`, 'end']);
-  });
-
-  test('an event loop that is blocked while another process publishes', async () => {
-    const scene = openScene('fs');
-    const volume = new KubeletVolume(join(scene.root, 'volume'));
-    volume.publish({ key: 'v0' });
-    await scene.watch(volume.path('key'));
-    await scene.reports('v0');
-    const args = [scriptPath(PUBLISH), volume.directory, '{}', '1', String(SWAPS_MEANWHILE), 'key'];
-    expect(spawnSync(process.execPath, args).status).toBe(0);
-    await scene.reports(seal(SWAPS_MEANWHILE));
-    volume.publish({ key: 'end' });
-    await scene.reports('end');
   });
 });
 
@@ -129,44 +112,6 @@ test("a worker thread watches with 'auto', and ends when it has closed", async (
 });
 
 describe('while another process writes at full speed', () => {
-  const SWAPS = rounds(75, 3_000);
-
-  test.each(['rename', 'remove'] as const)(
-    'swaps by %s: every report is complete and new, and the last one equals the disk',
-    async (swap) => {
-      const volume = new KubeletVolume(join(temporaryDirectory(), 'volume'), { swap });
-      const keys = ['a.yaml', 'b.yaml', 'conf.d/c.yaml'];
-      volume.publish(Object.fromEntries(keys.map((key) => [key, seal(0)])));
-      const watched = keys.map((key) => {
-        const watcher = new ResilientWatcher(volume.path(key), { backend: 'fs', ...NATIVE_ONLY });
-        onTestFinished(() => watcher.close());
-        const reported: string[] = [];
-        const errors: Error[] = [];
-        const last = new Promise<void>((resolve) => {
-          watcher.on('change', ({ current }) => {
-            reported.push(String(current.content));
-            if (reported.at(-1) === seal(SWAPS)) resolve();
-          });
-        });
-        watcher.on('error', (error) => errors.push(error));
-        watcher.on('unreadable', ({ error }) => errors.push(error));
-        return { watcher, reported, errors, last, path: volume.path(key) };
-      });
-      await Promise.all(watched.map(({ watcher }) => watcher.start()));
-      const args = [volume.directory, JSON.stringify({ swap }), '1', String(SWAPS), ...keys];
-      expect(await new Program(PUBLISH, args).exit).toBe(0);
-      for (const { watcher, reported, errors, last, path } of watched) {
-        await last;
-        await watcher.check();
-        expect(reported.filter((text) => !isSealed(text))).toEqual([]);
-        expect(reported.filter((text, at) => text === reported[at - 1])).toEqual([]);
-        expect(reported.at(-1)).toBe(readFileSync(path, 'utf8'));
-        expect(errors).toEqual([]);
-        expect(watcher.status()).toMatchObject({ state: 'watching', restarts: 0 });
-      }
-    },
-  );
-
   // A writer that pauses cannot be distinguished from one that has ended, and the kernel shows bytes a moment before
   // it reports them. So files settle on fake time: none of it passes while the writer works, however long the machine
   // stalls it, and enough passes when it is done.

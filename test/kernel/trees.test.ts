@@ -1,13 +1,13 @@
 /** What the kernel and parcel do to a tree that is watched, each time in a process of its own. */
 import { chmodSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { Worker } from 'node:worker_threads';
 
 import type { ResilientWatcherOptions } from 'resilient-watcher';
 import { describe, expect, onTestFinished, test } from 'vitest';
 
 import { linuxOnly, setLimit, skip, underLimit } from '../support/namespace.js';
-import { scriptPath, Transcript, WATCH, WatchingProgram, type WatchEvent } from '../support/program.js';
+import type { Transcript } from '../support/program.js';
+import { WatchingProgram, type WatchEvent } from '../support/program.js';
 import { some } from '../support/rounds.js';
 import { temporaryDirectory } from '../support/temporary-directory.js';
 
@@ -115,19 +115,6 @@ describe('@parcel/watcher', () => {
 });
 
 describe("'auto' ends with the backend that works", () => {
-  test('in a worker thread, where parcel must not be used', async () => {
-    const tree = new Tree('a/b');
-    const argv = [tree.root, JSON.stringify({ ...NATIVE, backend: 'auto' })];
-    const worker = new Worker(scriptPath(WATCH), { argv, stdout: true, stderr: true });
-    onTestFinished(async () => {
-      await worker.terminate();
-    });
-    const transcript = new Transcript(worker);
-    await transcript.until({ event: 'started', state: 'watching', backend: 'fs' });
-    await tree.heardBy(transcript, 'a/new', ['fs']);
-    expect(transcript.of('degraded')).toEqual([]);
-  });
-
   test('with one inotify instance', async (context) => {
     const prefix = underLimit('max_inotify_instances', 1);
     if (!prefix) skip(context, '`unshare -Ur` is not permitted, or the kernel has no such limit');
@@ -182,24 +169,6 @@ test.each(some(BACKENDS, 2, 1))(
     tree.write('locked/file');
     await tree.reportedTo(transcript);
     await tree.heardBy(transcript, 'locked', ['fs', 'parcel']);
-    expect(transcript.of('error')).toEqual([]);
-  },
-);
-
-test.each(some(BACKENDS, 2))(
-  '%s: a root that another process deletes and creates again is watched again',
-  async (backend) => {
-    const tree = new Tree('a/b');
-    const { transcript } = new WatchingProgram(tree.root, { ...NATIVE, backend });
-    await transcript.until({ event: 'started', state: 'watching' });
-    for (const round of ['x', 'y', 'z']) {
-      tree.remove();
-      await transcript.until({ event: 'change', content: null });
-      tree.write(`${round}/deep/er/file`);
-      await tree.reportedTo(transcript);
-      await tree.heardBy(transcript, `${round}/deep`, ['fs', 'parcel']);
-    }
-    expect(transcript.of('restart')).toEqual([]);
     expect(transcript.of('error')).toEqual([]);
   },
 );
