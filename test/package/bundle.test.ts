@@ -4,16 +4,10 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
-import * as commonjsPlugin from '@rollup/plugin-commonjs';
-import { nodeResolve } from '@rollup/plugin-node-resolve';
 import { build, type Format } from 'esbuild';
-import { rollup } from 'rollup';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 
 import { Application, entryPoints } from './application.js';
-
-// Its declarations are those of CommonJS, its module is not.
-const commonjs = commonjsPlugin.default as unknown as typeof commonjsPlugin.default.default;
 
 const application = new Application();
 /** Outside the application, so that a bundle finds no package. */
@@ -53,24 +47,6 @@ describe.each(entryPoints)('%s', (name) => {
       logLevel: 'silent',
     });
     expect(errors).toEqual([]);
-    expect(run(bundle)).toEqual(await exportsOf(name));
-  });
-
-  test.each([
-    ['es', 'mjs'],
-    ['cjs', 'cjs'],
-  ] as const)('is bundled by rollup to %s', async (format, extension) => {
-    const { entry, bundle } = paths(name, `rollup.${extension}`);
-    const bundled = await rollup({
-      input: entry,
-      plugins: [nodeResolve({ exportConditions: ['node'], preferBuiltins: true }), commonjs()],
-      // A package that is not installed stays an `import()`.
-      onwarn: ({ code, message }) => {
-        if (code !== 'UNRESOLVED_IMPORT' && code !== 'CIRCULAR_DEPENDENCY') throw new Error(message);
-      },
-    });
-    await bundled.write({ file: bundle, format, inlineDynamicImports: true });
-    await bundled.close();
     expect(run(bundle)).toEqual(await exportsOf(name));
   });
 });
