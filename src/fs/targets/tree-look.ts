@@ -129,7 +129,7 @@ export class TreeLook {
       yield* nextSlice();
       for (const key of this.#visits) {
         this.#visits.delete(key);
-        yield* this.#visit(key, disk);
+        if ((yield* this.#visit(key, disk)) === MOVED) return MOVED;
         yield* nextSlice();
       }
       const unlisted = this.#unlisted.pop();
@@ -171,7 +171,7 @@ export class TreeLook {
     for (const [key, path] of this.#absent) if (yield* disk.lstat(path)) this.#moved.add(key);
   }
 
-  *#visit(key: string, disk: Disk): Steps<void> {
+  *#visit(key: string, disk: Disk): Steps<Moved | undefined> {
     const { root, scope, options } = this.#look;
     const parent = key === '' ? undefined : this.#parentOf(key);
     if (key !== '' && !parent) return;
@@ -193,6 +193,7 @@ export class TreeLook {
       this.#unreadable(key, path, error);
       return;
     }
+    if (key === '' && !stat?.isDirectory()) return MOVED;
     if (stat?.isSymbolicLink()) {
       this.#links.add(key);
       return;
