@@ -9,7 +9,7 @@
  * | does not exist                         | the path is missing                                                      |
  * | may not be looked up                   | passed: `node --permission`, Deno and AppArmor may allow a volume but    |
  * |                                        | not the directories above it. If no entry below may be looked up either, |
- * |                                        | the path is unreadable                                                   |
+ * |                                        | or the entry is in a volume, the path is unreadable                      |
  * | is in a revision, the target of a link | entered, but not listened to: a revision does not change                 |
  * | named `..data`                         |                                                                          |
  * | is a revision                          | entered; listened to unless its name begins with two dots, because such  |
@@ -171,6 +171,8 @@ export function* resolve(path: string, disk: Disk): Steps<Resolution> {
       if (!isDenied(error)) return unreadable(readingError(place || '/', error), route);
       if (directory) route.consulted(above, directory, name, true);
       denied ??= targetError('ERR_TARGET_ACCESS', place || '/', error);
+      // An entry of a volume is a link.
+      if (directory && (yield* exists(within(above, DATA_LINK), disk))) return unreadable(denied, route);
       stat = undefined;
     }
   }
@@ -202,19 +204,19 @@ function* missing(
   passed: string | undefined,
   disk: Disk,
 ): Steps<Resolution> {
-  const isPublished = yield* isKey(path, disk);
+  const isPublished = yield* exists(within(dirname(path), `${DATA_LINK}/${basename(path)}`), disk);
   const unlinkedIn = passed !== undefined ? dirname(passed) : isPublished ? dirname(path) : undefined;
   const isGap = isPublished || route.hops > 0 || !isUserVisible(basename(path));
   return { kind: 'missing', path, isGap, unlinkedIn, changedNs: directory?.mtimeNs ?? 0n, route };
 }
 
-/** Whether a volume has published a key at this path; also if that may not be looked up. */
-function* isKey(path: string, disk: Disk): Steps<boolean> {
+/** Whether there is an entry at this path; also if that cannot be looked up. */
+function* exists(path: string, disk: Disk): Steps<boolean> {
   try {
-    return (yield* disk.lstat(within(dirname(path), `${DATA_LINK}/${basename(path)}`))) !== undefined;
+    return (yield* disk.lstat(path)) !== undefined;
   } catch (error) {
-    if (isDenied(error)) return true;
-    throw error;
+    if (errnoOf(error) === undefined) throw error;
+    return true;
   }
 }
 
