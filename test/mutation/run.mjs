@@ -10,11 +10,14 @@ import { Stryker } from '@stryker-mutator/core';
 
 const { values, positionals } = parseArgs({
   allowPositionals: true,
-  options: { concurrency: { type: 'string', default: '1' } },
+  options: {
+    concurrency: { type: 'string', default: '1' },
+    schedules: { type: 'string', default: '1000' },
+  },
 });
 const [folder, ...files] = positionals;
-// The configuration of the tests runs in other processes.
-process.env.FOLDER = folder;
+// For what runs in other processes.
+Object.assign(process.env, { FOLDER: folder, SCHEDULES: values.schedules });
 
 /** What each run has in common, and what it changes. */
 async function mutate(mutated, options) {

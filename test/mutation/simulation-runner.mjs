@@ -4,10 +4,10 @@ import { resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 
 /** Schedules for each change. */
-const RUNS = 200;
+const SCHEDULES = Number(process.env.SCHEDULES);
 
 /** Those that say which kinds reach which change. */
-const FIRST_RUNS = 1_000;
+const FIRST_SCHEDULES = 1_000;
 
 /** A schedule that takes longer never ends, ms; most take a few. */
 const LONGEST_SCHEDULE_MS = 60_000;
@@ -27,7 +27,7 @@ class SimulationRunner {
   }
 
   async dryRun() {
-    const result = await this.#ask({ runs: FIRST_RUNS });
+    const result = await this.#ask({ runs: FIRST_SCHEDULES });
     if (result.failure) return { status: 'error', errorMessage: result.failure };
     const { kinds, coverage = { static: {}, perTest: {} } } = result;
     const tests = kinds.map((kind) => ({ id: kind, name: kind, timeSpentMs: 1, status: 0 }));
@@ -36,7 +36,7 @@ class SimulationRunner {
 
   async mutantRun({ activeMutant, testFilter: kinds, mutantActivation }) {
     const isStatic = mutantActivation === 'static';
-    const request = { mutant: activeMutant.id, kinds, runs: RUNS };
+    const request = { mutant: activeMutant.id, kinds, runs: SCHEDULES };
     if (isStatic) this.#end();
     const isFresh = this.#process === undefined;
     let result = await this.#ask(request, isStatic && activeMutant.id);
@@ -44,8 +44,8 @@ class SimulationRunner {
     if (isStatic) this.#end();
     const { kind = 'none', failure, isEndless } = result;
     if (isEndless) return { status: 'timeout', reason: failure ?? 'an endless loop' };
-    if (failure === undefined) return { status: 'survived', nrOfTests: RUNS };
-    return { status: 'killed', killedBy: [kind], failureMessage: failure, nrOfTests: RUNS };
+    if (failure === undefined) return { status: 'survived', nrOfTests: SCHEDULES };
+    return { status: 'killed', killedBy: [kind], failureMessage: failure, nrOfTests: SCHEDULES };
   }
 
   dispose() {
