@@ -1,11 +1,9 @@
 /** Certificates that no well-meaning authority issues, by the program of OpenSSL. */
 import { execFileSync } from 'node:child_process';
-import { createPrivateKey, sign, X509Certificate } from 'node:crypto';
-import { readFileSync, writeFileSync } from 'node:fs';
+import { X509Certificate } from 'node:crypto';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-
-import { bitString, der, elementsOf, sequence, type DerElement } from '../../src/testing/der.js';
-import { temporaryDirectory } from './temporary-directory.js';
 
 /** A certificate, its key, and the authorities between it and the root, PEM. */
 export interface Crafted {
@@ -19,7 +17,7 @@ export const AUTHORITY = ['basicConstraints=critical,CA:true', 'keyUsage=critica
 
 /** Issues a certificate with these extensions and no others; self-signed if there is no issuer. */
 export function craft(extensions: readonly string[], issuer?: Crafted): Crafted {
-  const directory = temporaryDirectory();
+  const directory = mkdtempSync(join(tmpdir(), 'crafted-'));
   const file = (name: string, text = ''): string => {
     writeFileSync(join(directory, name), text);
     return join(directory, name);
@@ -40,26 +38,9 @@ export function craft(extensions: readonly string[], issuer?: Crafted): Crafted 
   );
   const own = readFileSync(certificate, 'utf8');
   const above = issuer && issuer.above + (isRoot(issuer) ? '' : issuer.certificate);
-  return { certificate: own, above: above ?? '', key: readFileSync(key, 'utf8') };
-}
-
-/** The same certificate with its last extension twice. */
-export function withRepetition(crafted: Crafted, issuer: Crafted): Crafted {
-  const { raw } = new X509Certificate(crafted.certificate);
-  const [body = NOTHING, algorithm = NOTHING] = elementsIn(elementsOf(raw)[0]);
-  const parts = elementsIn(body);
-  const list = elementsIn(elementsIn(parts.pop())[0]).map(({ whole }) => whole);
-  const extensions = der(0xa3, sequence(...list, ...list.slice(-1)));
-  const toSign = sequence(...parts.map(({ whole }) => whole), extensions);
-  const signature = bitString(sign('sha256', toSign, createPrivateKey(issuer.key)));
-  const certificate = new X509Certificate(sequence(toSign, algorithm.whole, signature)).toString();
-  return { ...crafted, certificate };
-}
-
-const NOTHING: DerElement = { tag: 0, content: Buffer.alloc(0), whole: Buffer.alloc(0) };
-
-function elementsIn({ content }: DerElement = NOTHING): DerElement[] {
-  return elementsOf(content);
+  const crafted = { certificate: own, above: above ?? '', key: readFileSync(key, 'utf8') };
+  rmSync(directory, { recursive: true });
+  return crafted;
 }
 
 function isRoot({ certificate }: Crafted): boolean {
