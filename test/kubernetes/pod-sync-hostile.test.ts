@@ -10,6 +10,7 @@ import { expect, onTestFinished, test, vi } from 'vitest';
 
 import { firstServerCertificates } from '../../src/testing/local-api-server/server-certificates.js';
 import { podOf } from '../support/pod-sync-scene.js';
+import { some } from '../support/rounds.js';
 
 type Handler = (query: URLSearchParams, response: ServerResponse) => void;
 
@@ -77,7 +78,7 @@ const HOSTILE: readonly [string, Handler][] = [
   ['changes an object without end', onWatch(OBJECTS, event('MODIFIED', { metadata }))],
 ];
 
-test.each(HOSTILE)(
+test.each(some(HOSTILE, 2))(
   'a server that %s is asked seldom, and an update arrives once it is well',
   async (what, hostile) => {
     let answer: ((request: IncomingMessage, response: ServerResponse) => void) | undefined;
