@@ -162,11 +162,13 @@ describe('a failure tells why', () => {
   });
 
   test('in TAP and in JUnit', async () => {
-    const tap = await suite(['--format', 'tap', ...args]);
+    const [tap, junit] = await Promise.all([
+      suite(['--format', 'tap', ...args]),
+      suite(['--format', 'junit', ...args]),
+    ]);
     expect(tap.stdout).toMatch(
       /^TAP version 14\n1\.\.1\nnot ok 1 - volume\/swap\n {2}---\n {2}message: "missed: /,
     );
-    const junit = await suite(['--format', 'junit', ...args]);
     expect(junit.stdout).toMatch(
       /tests="1" failures="1" skipped="0">\n {2}<testcase classname="volume" name="swap"><failure type="missed"/,
     );
@@ -198,10 +200,10 @@ test('a wrong command line, and a program that is not there, end it at once with
     [['--', 'no-such-program', '{path}'], /cannot start no-such-program: it is not in PATH/],
     [['--', '/no/such/program', '{path}'], /it is no executable file/],
   ];
-  for (const [args, says] of cases) {
-    const { code, stdout, stderr } = await suite(args);
-    expect([code, stdout, stderr]).toEqual([2, '', expect.stringMatching(says)]);
-  }
+  const outcomes = await Promise.all(cases.map(([args]) => suite(args)));
+  expect(outcomes).toEqual(
+    cases.map(([, says]) => ({ code: 2, stdout: '', stderr: expect.stringMatching(says) as string })),
+  );
 });
 
 test('the suite imports nothing of the library, and depends on no package', () => {
