@@ -20,12 +20,16 @@ function temporaryRoot(): string {
 
 /** What takes longest, most of it waiting for the kernel or for other processes. */
 const longest = [
+  'conformance/suite',
+  'simulation/simulation',
   'cli/token',
-  'watch/scenarios/parcel',
-  'write/atomic-processes',
+  'examples/recipes',
   'watch/scenarios/',
-  'kernel/',
+  'conformance/',
   'cli/',
+  'write/atomic-processes',
+  'kernel/',
+  'docs/runs',
   'examples/',
 ];
 
@@ -100,7 +104,7 @@ export default defineConfig({
     // Files share processes, which saves loading everything for each. It also proves that the library leaves nothing behind.
     isolate: false,
     // Some of them wait for the kernel or for processes of their own.
-    maxWorkers: availableParallelism() + 2,
+    maxWorkers: availableParallelism() + 4,
     sequence: { sequencer: LongestFirst },
     env: { TMPDIR: temporaryRoot() },
   },
