@@ -120,6 +120,7 @@ export class ObjectFollower<T> {
     const { clock, read, onList } = this.#options;
     this.#version = undefined;
     const objects = new Map<string, T>();
+    let version: string;
     let from: string | undefined;
     let pages = 0;
     do {
@@ -131,9 +132,10 @@ export class ObjectFollower<T> {
       }
       pages += 1;
       if (pages > MOST_PAGES) throw new ApiFailure(200, `the list has more than ${MOST_PAGES} pages`);
-      this.#version = page.version;
-      from = page.next;
+      ({ version, next: from } = page);
     } while (from !== undefined);
+    // Not before: a watch must not begin after a part of a list.
+    this.#version = version;
     this.#listedAt = clock.monotonic();
     onList(objects);
     this.#options.onSuccess();

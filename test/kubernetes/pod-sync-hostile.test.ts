@@ -2,6 +2,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { createServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
+import { Readable } from 'node:stream';
 
 import { KubeConfig } from '@kubernetes/client-node';
 import { clusterClient, PodSync } from 'resilient-watcher/kubernetes';
@@ -166,3 +167,43 @@ test.each(some(HOSTILE, 2))(
   },
   60_000,
 );
+
+test('a list that is lost between two pages is made again, and no watch begins after a part of it', async () => {
+  const clock = new FakeClock();
+  const expired = event('ERROR', { code: 410, message: 'too old' });
+  const patched: string[] = [];
+  let lists = 0;
+  const sync = new PodSync({
+    clock,
+    random: () => 0,
+    namespaces: ['shop'],
+    client: {
+      request({ method, path }) {
+        if (method === 'PATCH') {
+          patched.push(path);
+          return Promise.resolve({});
+        }
+        const isPods = path.includes('/pods?');
+        if (!isPods) lists += 1;
+        // The second list has two pages, and the connection is lost before the second one.
+        if (path.includes('continue=more')) return Promise.reject(new Error('socket hang up'));
+        const next = !isPods && lists === 2 && { continue: 'more' };
+        const item = isPods
+          ? { ...pod, metadata: { ...metadata, name: 'p', uid: 'u' } }
+          : { metadata: { ...metadata, resourceVersion: lists === 1 ? '1' : '5' } };
+        const items = next ? [] : [item];
+        return Promise.resolve({ metadata: { resourceVersion: `${lists}`, ...next }, items });
+      },
+      lines: ({ path, signal }) =>
+        path.includes('/configmaps?') && lists === 1
+          ? Readable.from([expired])
+          : new Readable({ objectMode: true, read: () => undefined, signal }),
+    },
+  });
+  onTestFinished(() => sync.close());
+  await sync.start();
+  await vi.waitFor(async () => {
+    await clock.advance(1_000);
+    expect(patched).toHaveLength(1);
+  });
+});
