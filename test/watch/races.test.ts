@@ -1,18 +1,8 @@
 /** What happens between two system calls of a check. The file system is the real one; the moment is chosen. */
-import {
-  appendFileSync,
-  chmodSync,
-  mkdirSync,
-  renameSync,
-  statSync,
-  symlinkSync,
-  truncateSync,
-  unlinkSync,
-  writeFileSync,
-} from 'node:fs';
+import { appendFileSync, chmodSync, renameSync, statSync, unlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
-import { ResilientWatcher, type ResilientWatcherOptions, type WatchBackend } from 'resilient-watcher';
+import { ResilientWatcher, type ResilientWatcherOptions } from 'resilient-watcher';
 import { FakeClock, ScriptedBackend } from 'resilient-watcher/testing';
 import { expect, onTestFinished, test } from 'vitest';
 
@@ -50,42 +40,6 @@ function race({ sync = true } = {}) {
   };
 }
 
-test.each([true, false])(
-  'a revision swapped away during resolution is not missing (synchronous: %s)',
-  async (sync) => {
-    const { volume, backend, reported, before, create } = race({ sync });
-    volume.publish({ key: 'v1' });
-    const watcher = create(volume.path('key'), { missingGraceMs: 0 });
-    await watcher.start();
-    for (const version of ['v2', 'v3']) {
-      // The link was read; before its target is entered, it moves on and the target goes.
-      const old = join(volume.directory, volume.revision ?? '');
-      before(
-        (name, path) => name === 'lstat' && path === old,
-        () => volume.publish({ key: version }),
-      );
-      backend.hint();
-      await watcher.idle();
-    }
-    expect(reported).toEqual(['v1', 'v2', 'v3']);
-  },
-);
-
-test('a revision swapped away between finding and opening the file is not missing', async () => {
-  const { volume, backend, reported, before, create } = race();
-  volume.publish({ key: 'v1' });
-  const watcher = create(volume.path('key'), { missingGraceMs: 0 });
-  await watcher.start();
-  volume.publish({ key: 'v2' });
-  before(
-    (name) => name === 'open',
-    () => volume.publish({ key: 'v3' }),
-  );
-  backend.hint();
-  await watcher.idle();
-  expect(reported).toEqual(['v1', 'v3']);
-});
-
 /** Waits until a change is one of another time than the last write of the file, as renames are distinguished by. */
 function afterTick(file: string): void {
   const written = statSync(file, { bigint: true }).mtimeNs;
@@ -120,26 +74,6 @@ test('a partly written file that is unlinked between open and read is not consid
   expect(reported).toEqual(['one', 'two, the rest']);
 });
 
-test('a new file that is chmodded when partly written is not considered complete', async () => {
-  const { root, file, clock, backend, reported, create } = race();
-  writeFileSync(file, 'one');
-  const watcher = create(file);
-  await watcher.start();
-  renameSync(file, join(root, 'old'));
-  writeFileSync(file, 'two, ');
-  afterTick(file);
-  chmodSync(file, 0o600);
-  backend.hint(file);
-  await clock.advance(49);
-  await watcher.idle();
-  expect(reported).toEqual(['one']);
-  appendFileSync(file, 'the rest');
-  backend.hint(file);
-  await clock.advance(50);
-  await watcher.idle();
-  expect(reported).toEqual(['one', 'two, the rest']);
-});
-
 test('a target that disappears after long writing still gets the whole grace period', async () => {
   const { file, clock, backend, reported, create } = race();
   writeFileSync(file, 'one');
@@ -162,38 +96,6 @@ test('a target that disappears after long writing still gets the whole grace per
   expect(reported).toEqual(['one', '(missing)']);
 });
 
-test('changes while the directories are set are found by the check that follows', async () => {
-  const { volume, reported, create } = race();
-  volume.publish({ key: 'v1' });
-  let hint = (): void => undefined;
-  const during = ['v3', 'v4'];
-  let directoriesSet = 0;
-  // Claims after each report that a directory is newly watched, and gives no hints, so that only the second check can
-  // find what happens here.
-  const backend: WatchBackend = {
-    name: 'late',
-    subscribe: (sink) => {
-      hint = () => sink.hint();
-      return {
-        setDirectories: () => {
-          const opened = reported.length !== directoriesSet;
-          directoriesSet = reported.length;
-          const next = opened && reported.includes('v2') ? during.shift() : undefined;
-          if (next !== undefined) volume.publish({ key: next });
-          return opened ? ['/'] : [];
-        },
-        close: () => undefined,
-      };
-    },
-  };
-  const watcher = create(volume.path('key'), { backend });
-  await watcher.start();
-  volume.publish({ key: 'v2' });
-  hint();
-  await watcher.idle();
-  expect(reported).toEqual(['v1', 'v2', 'v3', 'v4']);
-});
-
 test('hints before a check lead to one check, and hints during it to one more', async () => {
   const { volume, backend, before, create } = race({ sync: false });
   volume.publish({ key: 'v1' });
@@ -205,72 +107,6 @@ test('hints before a check lead to one check, and hints during it to one more', 
   thrice();
   await watcher.idle();
   expect(watcher.status().checks).toBe(checks + 2);
-});
-
-test.each([
-  ['a name', (to: string) => to, 'app.yaml'],
-  ['a relative path', (to: string) => `./${to}`, 'app.yaml'],
-  ['a path that goes up', (to: string) => `../links/${to}`, 'app.yaml'],
-  ['an absolute path', (to: string, directory: string) => join(directory, to), 'app.yaml'],
-  ['a path that goes up', (to: string) => `../links/${to}`, ''],
-])('the resync finds that a link leads elsewhere, by %s', async (_, target, file) => {
-  const { root, clock, create } = race();
-  const links = join(root, 'links');
-  for (const directory of ['r1', 'r2']) {
-    mkdirSync(join(links, directory), { recursive: true });
-    writeFileSync(join(links, directory, 'app.yaml'), directory);
-  }
-  symlinkSync(target('r1', links), join(links, 'current'));
-  const watcher = create(join(links, 'current', file), { resyncIntervalMs: 5_000 });
-  await watcher.start();
-  // Long enough for the resync to trust what it sees.
-  for (let tick = 0; tick < 3; tick += 1) {
-    await clock.advance(5_000);
-    await watcher.idle();
-  }
-  unlinkSync(join(links, 'current'));
-  symlinkSync(target('r2', links), join(links, 'current'));
-  await clock.advance(5_000);
-  await watcher.idle();
-  const { current } = watcher;
-  expect([...(current?.files.values() ?? [])].map(({ content }) => String(content))).toEqual(['r2']);
-});
-
-test('a file that grows while it is read, at the start too, is reported when it is complete', async () => {
-  const { file, reported, before, create } = race();
-  writeFileSync(file, 'one, ');
-  before(
-    (name) => name === 'read',
-    () => appendFileSync(file, 'the rest'),
-  );
-  const watcher = create(file);
-  await watcher.start();
-  expect(reported).toEqual(['one, the rest']);
-});
-
-test('a truncated file gets the grace period of a missing one', async () => {
-  const { file, clock, backend, reported, create } = race();
-  writeFileSync(file, 'one');
-  const watcher = create(file, { settleMs: 50, missingGraceMs: 500 });
-  await watcher.start();
-  truncateSync(file);
-  backend.hint();
-  await watcher.idle();
-  await clock.advance(499);
-  await watcher.idle();
-  expect(reported).toEqual(['one']);
-  writeFileSync(file, 'two');
-  backend.hint();
-  await watcher.idle();
-  await clock.advance(50);
-  await watcher.idle();
-  expect(reported).toEqual(['one', 'two']);
-  truncateSync(file);
-  backend.hint();
-  await watcher.idle();
-  await clock.advance(500);
-  await watcher.idle();
-  expect(reported).toEqual(['one', 'two', '']);
 });
 
 test('chmod during a write in place does not make the file complete', async () => {

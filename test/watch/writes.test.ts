@@ -46,60 +46,6 @@ test.each<[string, string, SceneOptions]>([
   expect(reports(scene)).toEqual([expect.stringMatching(/file=half and half$/)]);
 });
 
-test('a file of the same name reported in another directory meanwhile has no effect', async () => {
-  const scene = new ScriptedScene();
-  for (const directory of ['a', 'b']) mkdirSync(scene.at(directory));
-  await watch(scene, '.', { recursive: true });
-  writeFileSync(scene.at('b/x'), 'half');
-  scene.backend.hint(scene.at('b/x'));
-  await scene.pass(5);
-  writeFileSync(scene.at('next'), 'whole');
-  renameSync(scene.at('next'), scene.at('a/x'));
-  scene.backend.hint(scene.at('a/x'));
-  for (let written = 0; written < 6; written += 1) {
-    await scene.pass(20);
-    appendFileSync(scene.at('b/x'), '.');
-    scene.backend.hint(scene.at('b/x'));
-  }
-  expect(reports(scene)).toEqual(['a/x=whole']);
-  await scene.pass(100);
-  expect(reports(scene)).toEqual(['b/x=half......']);
-});
-
-test('a file that is created during a check, in a directory that was already listed', async () => {
-  const scene = new ScriptedScene();
-  for (let number = 0; number < 2_000; number += 1) writeFileSync(scene.at(`f${number}`), '');
-  await watch(scene, '.', { recursive: true });
-  // Those that are not older than the grace are reported later.
-  await scene.pass(1_000);
-  reports(scene);
-  const checked = scene.watcher.check();
-  await new Promise((resolve) => setImmediate(resolve));
-  await new Promise((resolve) => setImmediate(resolve));
-  writeFileSync(scene.at('new'), 'half');
-  scene.backend.hint(scene.at('new'));
-  await checked;
-  await scene.pass(30);
-  appendFileSync(scene.at('new'), ' and half');
-  scene.backend.hint(scene.at('new'));
-  await scene.pass(200);
-  expect(reports(scene)).toEqual(['new=half and half']);
-});
-
-test('a file in a tree, reached through a link', async () => {
-  const scene = new ScriptedScene();
-  mkdirSync(scene.at('real'));
-  symlinkSync('real', scene.at('current'));
-  await watch(scene, 'current', { recursive: true });
-  writeFileSync(scene.at('real/new'), 'half');
-  scene.backend.hint(scene.at('real/new'));
-  await scene.pass(30);
-  appendFileSync(scene.at('real/new'), ' and half');
-  scene.backend.hint(scene.at('real/new'));
-  await scene.pass(200);
-  expect(reports(scene)).toEqual(['new=half and half']);
-});
-
 test.each<[string, string | readonly string[], SceneOptions]>([
   ['a file', 'current/d/new', {}],
   ['a file, itself a link', 'link', {}],
@@ -135,27 +81,6 @@ test.each<[string, string | readonly string[], SceneOptions]>([
   await scene.pass(1_000);
   expect(reports(scene).at(-1)).toMatch(/(?:new|link|retargeted)=half and half$/);
 });
-
-test.each([true, false])(
-  'a link to a directory that is retargeted is one change, recursive: %s',
-  async (recursive) => {
-    const scene = new ScriptedScene();
-    for (const [directory, files] of [
-      ['r1', ['a', 'gone']],
-      ['r2', ['a', 'new']],
-    ] as const) {
-      mkdirSync(scene.at(directory));
-      for (const file of files) writeFileSync(scene.at(`${directory}/${file}`), directory);
-    }
-    symlinkSync('r1', scene.at('current'));
-    await watch(scene, 'current', { recursive });
-    symlinkSync('r2', scene.at('next'));
-    renameSync(scene.at('next'), scene.at('current'));
-    scene.backend.hint(scene.at('current'));
-    await scene.pass(5);
-    expect(reports(scene)).toEqual(['-gone a=r2 new=r2']);
-  },
-);
 
 test('a file that was renamed into place is reported at once, if that shows', async () => {
   const scene = new ScriptedScene();
@@ -217,31 +142,6 @@ test.each(unfinished)(
     backend.hint(file);
     await scene.pass(1_000);
     expect(reports(scene)).toEqual([expect.stringMatching(/file=half and half/)]);
-  },
-);
-
-test.each<[string, string | readonly string[]]>([
-  ['a file', 'file'],
-  ['a file of a group', ['file', 'other']],
-])(
-  '%s that was reported missing and is created again, found before its first write is reported',
-  async (_, target) => {
-    const scene = new ScriptedScene();
-    for (const name of ['file', 'other']) writeFileSync(scene.at(name), 'old');
-    await scene.watch(typeof target === 'string' ? scene.at(target) : target.map((name) => scene.at(name)));
-    rmSync(scene.at('file'));
-    scene.backend.hint(scene.at('file'));
-    await scene.pass(1_000);
-    expect(scene.takeChanges().length).toBe(2);
-    for (let check = 0; check < 2; check += 1) await scene.watcher.check();
-    writeFileSync(scene.at('file'), 'half');
-    scene.backend.hint(scene.at('file'));
-    await scene.pass(30);
-    expect(scene.takeChanges()).toEqual([]);
-    appendFileSync(scene.at('file'), ' and half');
-    scene.backend.hint(scene.at('file'));
-    await scene.pass(1_000);
-    expect(scene.takeChanges().map(({ files }) => Object.values(files)[0])).toEqual(['half and half']);
   },
 );
 
