@@ -149,47 +149,6 @@ test('what is removed while it is looked for is removed', async () => {
 test.each([
   ['x', 'y'],
   ['y', 'x'],
-])(
-  'of two links to overlapping directories, "%s" to the outer one, each file has one key',
-  async (outer, inner) => {
-    const elsewhere = new ScriptedScene();
-    mkdirSync(elsewhere.at('deep'));
-    writeFileSync(elsewhere.at('deep/file'), '1');
-    const scene = await openTree({ recursive: { followLinks: true }, missingGraceMs: 0 });
-    const add = async (name: string): Promise<void> => {
-      symlinkSync(name === outer ? elsewhere.root : elsewhere.at('deep'), scene.at(name));
-      await scene.settle();
-      await scene.watcher.check();
-    };
-    const remove = async (name: string): Promise<void> => {
-      unlinkSync(scene.at(name));
-      scene.backend.hint(scene.at(name));
-      await scene.pass(1_000);
-    };
-    const both = ['a', 'd/e/a', [`${outer}/deep/file`, `${inner}/file`].sort()[0] ?? ''];
-    // Their timestamps are telling by then, so that nothing is listed in vain.
-    await scene.clock.advance(5_000);
-    for (const [first, second] of [
-      [outer, inner],
-      [inner, outer],
-    ] as const) {
-      await add(first);
-      await add(second);
-      await shows(scene, both);
-      await remove(inner);
-      await shows(scene, ['a', 'd/e/a', `${outer}/deep/file`]);
-      await add(inner);
-      await shows(scene, both);
-      await remove(outer);
-      await shows(scene, ['a', 'd/e/a', `${inner}/file`]);
-      await remove(inner);
-    }
-  },
-);
-
-test.each([
-  ['x', 'y'],
-  ['y', 'x'],
 ])('an empty directory behind two links is listened to when one is removed: %s, %s', async (outer, inner) => {
   const elsewhere = new ScriptedScene();
   mkdirSync(elsewhere.at('deep'));

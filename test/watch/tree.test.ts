@@ -3,7 +3,6 @@ import {
   chmodSync,
   mkdirSync,
   readlinkSync,
-  renameSync,
   rmSync,
   symlinkSync,
   utimesSync,
@@ -50,44 +49,6 @@ async function shows(scene: Scene, keys: readonly string[], ...paths: string[]):
 }
 
 describe.each<SceneKind>(['scripted', 'poll', 'fs', 'parcel'])('a tree, with hints from %s', (kind) => {
-  test('files created, changed and removed at any depth are reported', async () => {
-    const scene = open(openScene(kind));
-    write(scene, 'a');
-    write(scene, 'b/c/d');
-    await watchTree(scene);
-    expect(scene.watcher.current?.kind).toBe('tree');
-    expect(scene.changes.map(({ added, cause }) => ({ added: [...added].sort(), cause }))).toEqual([
-      { added: ['a', 'b/c/d'], cause: 'start' },
-    ]);
-    write(scene, 'b/x/y/z');
-    await shows(scene, ['a', 'b/c/d', 'b/x/y/z'], 'b/x');
-    write(scene, 'b/x/y/z2');
-    await shows(scene, ['a', 'b/c/d', 'b/x/y/z', 'b/x/y/z2'], 'b/x/y/z2');
-    renameSync(join(treeOf(scene), 'b/x'), join(treeOf(scene), 'e'));
-    await shows(scene, ['a', 'b/c/d', 'e/y/z', 'e/y/z2'], 'b/x', 'e');
-    write(scene, 'e/y/z3');
-    await shows(scene, ['a', 'b/c/d', 'e/y/z', 'e/y/z2', 'e/y/z3'], 'e/y/z3');
-    rmSync(join(treeOf(scene), 'e'), { recursive: true });
-    await shows(scene, ['a', 'b/c/d'], 'e');
-    const before = scene.watcher.current?.files.get('a')?.digest;
-    write(scene, 'a', 'longer than before');
-    await scene.until(() => scene.watcher.current?.files.get('a')?.digest !== before);
-    expect(scene.changes.at(-1)).toMatchObject({ added: [], changed: ['a'], removed: [] });
-    expect(scene.errors).toEqual([]);
-  });
-
-  test('a root that is deleted and created again is followed', async () => {
-    const scene = open(openScene(kind));
-    write(scene, 'a/b');
-    await watchTree(scene);
-    rmSync(treeOf(scene), { recursive: true });
-    await shows(scene, [], '');
-    write(scene, 'c/d/e');
-    await shows(scene, ['c/d/e'], '');
-    write(scene, 'c/d/f');
-    await shows(scene, ['c/d/e', 'c/d/f'], 'c/d/f');
-  });
-
   test.each([
     ['', []],
     [', whatever is ignored of its own names', ['**/.*', '**/..data']],
@@ -279,23 +240,6 @@ test('a file without read permission is compared by identity, and its content is
   expect([contents, scene.errors]).toEqual([[undefined, 'secret', 'secret'], []]);
 });
 
-test('a directory that cannot be listed because no descriptors are left keeps its files, and is `unreadable` until it can', async () => {
-  const scene = open(new ScriptedScene());
-  write(scene, 'a/x');
-  let isExhausted = false;
-  const fs = faultyFileSystem((name, [path]) => {
-    if (isExhausted && name === 'readdir' && path === join(treeOf(scene), 'a')) throw errno('EMFILE', path);
-  });
-  await watchTree(scene, { fs });
-  isExhausted = true;
-  write(scene, 'a/y');
-  await shows(scene, ['a/x'], 'a');
-  expect(scene.errors).toMatchObject([{ code: 'ERR_TARGET_IO', path: join(treeOf(scene), 'a') }]);
-  isExhausted = false;
-  await shows(scene, ['a/x', 'a/y'], 'a');
-  expect(scene.errors).toHaveLength(1);
-});
-
 test('a file that is being written and one that may not be read do not delay the start', async () => {
   const scene = open(new ScriptedScene());
   for (const file of ['busy', 'secret', 'whole']) write(scene, file);
@@ -343,29 +287,6 @@ test('a write without a hint and with unchanged timestamps is found by the resyn
     await pass(100);
   }
   expect(String(scene.watcher.current?.files.get('x')?.content)).toBe('five');
-});
-
-test('after the backend was lost everything is checked again', async () => {
-  const scene = open(new ScriptedScene());
-  await watchTree(scene);
-  write(scene, 'a/b');
-  scene.backend.fail();
-  await shows(scene, ['a/b']);
-  expect(scene.watcher.state).toBe('watching');
-});
-
-test('a file in place of the tree is `unreadable`, and `readable` when the tree is back', async () => {
-  const scene = open(new ScriptedScene());
-  write(scene, 'a');
-  await watchTree(scene);
-  rmSync(treeOf(scene), { recursive: true });
-  writeFileSync(treeOf(scene), '');
-  await shows(scene, ['a'], '');
-  expect(scene.errors).toMatchObject([{ code: 'ERR_TARGET_PATH', path: treeOf(scene) }]);
-  rmSync(treeOf(scene));
-  write(scene, 'b');
-  await shows(scene, ['b'], '');
-  expect((await scene.watcher.snapshot()).files.size).toBe(1);
 });
 
 test('above a limit keeps digests or identities of all its files, and warns once', async () => {
