@@ -1,5 +1,5 @@
 /** A group: files in several places, one snapshot. */
-import { mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
 import { ResilientWatcher } from 'resilient-watcher';
@@ -40,46 +40,6 @@ describe('a group', () => {
         files: Object.fromEntries(paths.map((path, index) => [path, ['c3', 'k3', 'a2'][index]])),
         keys: `+ ~${paths.slice(0, 2).join()} -`,
       },
-    ]);
-  });
-
-  test('within one volume is reported without delay, never mixed', async () => {
-    const scene = new ScriptedScene();
-    const { tls } = twoVolumes(scene);
-    const paths = [tls.path('crt'), tls.path('key')];
-    await scene.watch(paths);
-    for (const swap of ['rename', 'remove'] as const) {
-      const volume = new KubeletVolume(tls.directory, { swap });
-      for (const _ of volume.steps({ crt: swap, key: swap })) await scene.hint();
-      await scene.hint();
-    }
-    expect(scene.takeChanges().map(({ files }) => Object.values(files))).toEqual([
-      ['c1', 'k1'],
-      ['rename', 'rename'],
-      ['remove', 'remove'],
-    ]);
-  });
-
-  test('of a volume and a file never shows a set that did not exist: the file was replaced before the swap', async () => {
-    const scene = new ScriptedScene();
-    const { tls } = twoVolumes(scene);
-    const file = join(scene.root, 'app.yaml');
-    const place = (text: string): void => {
-      writeFileSync(join(scene.root, 'next'), text);
-      renameSync(join(scene.root, 'next'), file);
-    };
-    place('1');
-    await scene.watch([tls.path('crt'), file]);
-    place('2');
-    tls.publish({ crt: 'c2', key: 'k2' });
-    await scene.settle();
-    rmSync(file);
-    tls.publish({ crt: 'c3', key: 'k3' });
-    await scene.settle();
-    expect(scene.takeChanges().map(({ files }) => Object.values(files))).toEqual([
-      ['c1', '1'],
-      ['c2', '2'],
-      ['c3'],
     ]);
   });
 

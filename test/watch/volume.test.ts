@@ -1,5 +1,5 @@
 /** A volume: one snapshot and one change for each revision. */
-import { mkdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
 import { KubeletVolume } from 'resilient-watcher/testing';
@@ -58,52 +58,6 @@ describe('a volume', () => {
     },
   );
 
-  test('that is missing, is created, becomes a plain directory, a file, and a volume again is followed', async () => {
-    const scene = new ScriptedScene();
-    const path = join(scene.root, 'etc', 'tls');
-    await scene.watch(path);
-    expect(scene.takeChanges()).toEqual([]);
-    new KubeletVolume(path).publish({ a: 'volume' });
-    await scene.hint();
-    rmSync(path, { recursive: true });
-    mkdirSync(path);
-    writeFileSync(join(path, 'a'), 'plain');
-    writeFileSync(join(path, '..hidden'), 'no key');
-    mkdirSync(join(path, 'below'));
-    await scene.settle();
-    rmSync(path, { recursive: true });
-    writeFileSync(path, 'file');
-    await scene.settle();
-    rmSync(path);
-    await scene.settle();
-    new KubeletVolume(path).publish({});
-    await scene.settle();
-    expect(scene.takeChanges()).toEqual([
-      { kind: 'volume', files: { a: 'volume' }, keys: '+a ~ -' },
-      { kind: 'directory', files: { a: 'plain' }, keys: '+ ~a -' },
-      { kind: 'file', files: { tls: 'file' }, keys: '+tls ~ -a' },
-      { kind: 'missing', files: {}, keys: '+ ~ -tls' },
-      { kind: 'volume', files: {}, keys: '+ ~ -' },
-    ]);
-    expect(scene.errors).toEqual([]);
-  });
-
-  test('that is written in place is found by the resync', async () => {
-    const scene = new ScriptedScene();
-    const volume = new KubeletVolume(join(scene.root, 'tls'));
-    volume.publish({ a: 'one', b: 'two' });
-    await scene.watch(volume.directory, { resyncIntervalMs: 5_000 });
-    await scene.clock.advance(20_000);
-    await scene.watcher.idle();
-    writeFileSync(join(volume.directory, '..data', 'a'), 'ONE');
-    await scene.clock.advance(10_000);
-    await scene.watcher.idle();
-    expect(scene.takeChanges().map(({ files }) => files)).toEqual([
-      { a: 'one', b: 'two' },
-      { a: 'ONE', b: 'two' },
-    ]);
-  });
-
   test('of many files is checked in slices, so that the event loop is not blocked', async () => {
     const scene = new ScriptedScene();
     const files = Object.fromEntries(Array.from({ length: 2_000 }, (_, number) => [`f${number}`, 'v1']));
@@ -120,32 +74,6 @@ describe('a volume', () => {
     isChecking = false;
     // Reading each takes one call at least, and 500 calls are one slice.
     expect(turns).toBeGreaterThanOrEqual(4);
-  });
-
-  test('that has many more files after a swap is checked in slices as well', async () => {
-    const scene = new ScriptedScene();
-    const volume = new KubeletVolume(scene.root);
-    let reads = 0;
-    let readsInTurn = 0;
-    let mostReads = 0;
-    const fs = faultyFileSystem((name) => {
-      if (name !== 'read') return;
-      reads += 1;
-      if (readsInTurn === 0) setImmediate(() => (readsInTurn = 0));
-      mostReads = Math.max(mostReads, (readsInTurn += 1));
-    });
-    volume.publish({ f: 'v1' });
-    await scene.watch(scene.root, { fs });
-    const files = Array.from({ length: 1_000 }, (_, number) => [
-      `d${number % 20}/f${number}`,
-      'v2'.repeat(2_000),
-    ]);
-    volume.publish(Object.fromEntries(files) as Record<string, string>);
-    await scene.hint();
-    expect(scene.takeChanges().map((change) => Object.keys(change.files).length)).toEqual([1, 1_000]);
-    expect(reads).toBeGreaterThanOrEqual(1_000);
-    // A turn lasts some milliseconds.
-    expect(mostReads).toBeLessThan(reads);
   });
 
   test('is read once per swap, and other events do not lead to checks of its files', async () => {
@@ -180,22 +108,6 @@ describe('a volume', () => {
       { a: 'one', b: 'two' },
       { a: 'ONE', b: 'TWO' },
     ]);
-  });
-
-  test('that is being written into is checked file by file until the writer is done', async () => {
-    const scene = new ScriptedScene();
-    const volume = new KubeletVolume(join(scene.root, 'tls'));
-    volume.publish({ a: 'one' });
-    await scene.watch(volume.directory, { settleMs: 100, maxSettleMs: 1_000 });
-    await scene.clock.advance(5_000);
-    writeFileSync(join(volume.directory, 'a'), 'half');
-    await scene.watcher.check();
-    writeFileSync(join(volume.directory, 'a'), 'half and half');
-    scene.backend.hint(join(volume.directory, 'something'));
-    await scene.watcher.idle();
-    await scene.clock.advance(100);
-    await scene.watcher.idle();
-    expect(scene.takeChanges().map((change) => change.files)).toEqual([{ a: 'one' }, { a: 'half and half' }]);
   });
 
   test('that was written into is checked file by file from then on, the next revision is not', async () => {
