@@ -89,14 +89,6 @@ test.each(['the volume', 'a key', 'a group of keys'] as const)(
   },
 );
 
-test('a volume in a gap of 200 ms is read when it is back', async () => {
-  const { volume, unlink, link } = volumeIn(temporaryDirectory());
-  unlink();
-  const meanwhile = (ms: number): unknown => ms === 200 && link();
-  const snapshot = await read(volume.directory, { meanwhile });
-  expect(texts(snapshot)).toEqual({ a: 'content', b: 'content' });
-});
-
 test('a file that is removed and created again some milliseconds later is read, not missing', async () => {
   const path = join(temporaryDirectory(), 'file');
   const meanwhile = (ms: number): void => {

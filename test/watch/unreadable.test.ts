@@ -9,7 +9,7 @@ import { describe, expect, onTestFinished, test } from 'vitest';
 
 import { forEachCallOfCheck } from '../support/each-call.js';
 import { errno, faultyFileSystem, type Fault } from '../support/faulty-file-system.js';
-import { interceptedFs, slowFs, type Place } from '../support/intercepted-fs.js';
+import { interceptedFs, type Place } from '../support/intercepted-fs.js';
 import type { SceneOptions } from '../support/scene.js';
 import { ScriptedScene } from '../support/scripted-scene.js';
 import { temporaryDirectory } from '../support/temporary-directory.js';
@@ -96,22 +96,6 @@ describe('on real files', () => {
       expect(errors).toEqual([]);
     },
   );
-
-  test('a link that led somewhere is retargeted to itself', async () => {
-    const { path, watcher, errors, settle } = watchedFile();
-    const link = join(dirname(path), 'current');
-    mkdirSync(join(dirname(path), 'v1'));
-    writeFileSync(join(dirname(path), 'v1', 'app.yaml'), 'good');
-    symlinkSync('v1', link);
-    symlinkSync('current/app.yaml', path);
-    await watcher.start();
-    rmSync(link);
-    symlinkSync('current', link);
-    await settle();
-    await settle();
-    expect(errors).toMatchObject([{ code: 'ERR_TARGET_PATH' }]);
-    expect(String(watcher.current?.content)).toBe('good');
-  });
 
   test('41 links in a row are too many, 40 are not', async () => {
     const { path, watcher, errors, settle } = watchedFile();
@@ -323,20 +307,6 @@ describe('where the event loop could hang', () => {
       expect(asked).toEqual([]);
     },
   );
-
-  test('a file system without events is polled, and reported as degraded', async () => {
-    const path = join(temporaryDirectory(), 'app.yaml');
-    writeFileSync(path, 'one');
-    const clock = new FakeClock();
-    const fs = slowFs();
-    const watcher = new ResilientWatcher(path, { clock, fs, backend: 'auto' });
-    onTestFinished(() => watcher.close());
-    const degraded: string[] = [];
-    watcher.on('degraded', ({ error }) => degraded.push(error.message));
-    await watcher.start();
-    expect(degraded).toEqual([`Cannot watch "${path}": it is on NFS, which reports no events; it is polled`]);
-    expect(watcher.status()).toMatchObject({ state: 'degraded', backend: 'poll' });
-  });
 });
 
 function ends(path: unknown, name: string): boolean {

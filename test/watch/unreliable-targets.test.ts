@@ -1,14 +1,13 @@
 /** Targets that change all the time, give no events, or do not answer at all. */
-import { mkdirSync, symlinkSync, unlinkSync, writeFileSync } from 'node:fs';
+import { symlinkSync, unlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
 import type { ResilientWatcherOptions } from 'resilient-watcher';
 import { ScriptedBackend } from 'resilient-watcher/testing';
-import { expect, test, vi } from 'vitest';
+import { expect, test } from 'vitest';
 
 import { errno, faultyFileSystem, type Fault } from '../support/faulty-file-system.js';
 import { interceptedFs, slowFs } from '../support/intercepted-fs.js';
-import { realIo } from '../support/real-io.js';
 import { ScriptedScene } from '../support/scripted-scene.js';
 import { temporaryDirectory } from '../support/temporary-directory.js';
 
@@ -86,20 +85,6 @@ test('`current` stays undefined until the first contents are reported, also for 
   ]);
 });
 
-test('a target that keeps changing does not delay another watcher', async () => {
-  const fs = faultyFileSystem((name) => {
-    if (name === 'open') throw errno('ENOENT', '');
-  });
-  const restless = watched({ fs, resyncIntervalMs: 0 });
-  const healthy = watched();
-  await Promise.all([restless.watcher.start(), healthy.watcher.start()]);
-  writeFileSync(healthy.path, 'better');
-  await healthy.watcher.check();
-  await healthy.clock.advance(50);
-  await healthy.watcher.idle();
-  expect(healthy.reported).toEqual(['good', 'better']);
-});
-
 test('on a file system without events the target is polled, and the backend is not retried', async () => {
   const fs = slowFs();
   const backend = Object.assign(new ScriptedBackend(), { needsKernelEvents: true });
@@ -142,71 +127,6 @@ test.runIf(process.platform === 'linux')(
     expect(watcher.status()).toMatchObject({ state: 'watching', backend: 'scripted' });
   },
 );
-
-test('close() resolves while a check, a subscription or a recovery hangs on a dead server, and nothing follows', async () => {
-  for (const moment of ['start', 'check', 'recovery'] as const) {
-    let isDead = false;
-    let revive = (): void => undefined;
-    const revived = new Promise<void>((resolve) => (revive = resolve));
-    const fs = slowFs({ lstat: ({ make }) => (isDead ? revived.then(() => make()) : make()) });
-    const { clock, backend, watcher, events } = watched({ fs });
-    if (moment === 'start') {
-      isDead = true;
-      const started = watcher.start();
-      started.catch(() => undefined);
-      await clock.advance(1_000);
-    } else {
-      await watcher.start();
-      isDead = true;
-      if (moment === 'check') backend.hint();
-      else backend.fail();
-      await clock.advance(10_000);
-    }
-    const before = [...events];
-    await watcher.close();
-    isDead = false;
-    revive();
-    await realIo();
-    await clock.advance(60_000);
-    expect(events).toEqual(before);
-    expect([clock.pending, backend.subscriptions]).toEqual([0, 0]);
-  }
-});
-
-test('on a dead mount at most one call of the process is outstanding, and a healthy mount is not affected', async () => {
-  const root = temporaryDirectory();
-  const dead = join(root, 'dead');
-  const healthy = join(root, 'healthy');
-  for (const directory of [dead, healthy]) mkdirSync(directory);
-  const paths = [dead, dead, dead, healthy].map((directory, number) => join(directory, `file-${number}`));
-  for (const path of paths) writeFileSync(path, 'good');
-  let pending = 0;
-  let most = 0;
-  let isDead = true;
-  const answered = async (make: () => unknown): Promise<unknown> => {
-    pending += 1;
-    most = Math.max(most, pending);
-    await vi.waitUntil(() => !isDead, { timeout: 60_000 });
-    pending -= 1;
-    return make();
-  };
-  const fs = interceptedFs(
-    ({ name, args, make }) => {
-      if (name !== 'lstat' || !String(args[0]).startsWith(dead)) return make();
-      return answered(make);
-    },
-    [LOCAL, remote(dead), remote(healthy)],
-  );
-  const watchers = paths.map((path) => watched({ fs }, path).watcher);
-  const starts = watchers.map((watcher) => watcher.start());
-  await starts.at(-1);
-  expect(String(watchers.at(-1)?.current?.content)).toBe('good');
-  expect([pending, most]).toEqual([1, 1]);
-  isDead = false;
-  await Promise.all(starts);
-  expect(watchers.map(({ current }) => String(current?.content))).toEqual(paths.map(() => 'good'));
-  expect(most).toBe(1);
-});
 
 // A FUSE or NFS volume is a mount point itself, and a subPath mount is a single file: neither holds the last component.
 test.runIf(process.platform === 'linux')(
