@@ -4,6 +4,8 @@
  */
 
 const look = 'fs/targets/tree-look.ts';
+const visits = 'fs/targets/tree-visits.ts';
+const treeVolume = 'fs/targets/tree-volume.ts';
 const volume = 'fs/targets/volume.ts';
 const group = 'fs/targets/group.ts';
 const path = 'fs/targets/path.ts';
@@ -69,26 +71,26 @@ export const MUTANTS = [
     "(resolution.kind === 'missing' ? (resolution.unlinkedIn ?? []) : [])",
     '[]',
   ],
-  ['a tree is not proven', look, 'if (isRetargeted) this.#moved.add(key);', ''],
+  ['a tree is not proven', visits, 'if (isRetargeted) this.moved(key);', ''],
   [
     'the root of a tree is not proven',
     look,
     'if (yield* wereRetargeted(this.#look.root.way.links, proof)) return MOVED;',
     '',
   ],
-  ['a tree does not notice a swap', look, 'this.#notice(child, revision.way);', ''],
-  ['a link in a tree does not notice a swap', look, 'this.#notice(key, way);', ''],
+  ['a tree does not notice a swap', treeVolume, 'visits.notice(child, revision.way);', ''],
+  ['a link in a tree does not notice a swap', look, 'this.#visits.notice(key, way);', ''],
   [
     'a tree only notices a swap of known keys',
-    look,
+    visits,
     'if (volume === undefined || known?.revision === revision ||',
     'if (volume === undefined || !known || known.revision === revision ||',
   ],
   [
     'a retry of a tree relies on what it has listed',
     look,
-    'for (const known of [this.#moved, this.#listed, this.#swapped, this.#entryTimes])',
-    'for (const known of [this.#moved])',
+    'this.#listed.clear();\n      this.#entryTimes.clear();',
+    '',
   ],
   ['a retry of a tree uses shared answers', look, 'attempt === 1 ? shared : shared.afresh', 'shared'],
   [
@@ -231,11 +233,11 @@ export const MUTANTS = [
   ],
   [
     'links that lead nowhere are not proven',
-    look,
-    'for (const [key, path] of this.#absent) if (yield* disk.lstat(path)) this.#moved.add(key);',
+    visits,
+    'for (const [key, path] of this.#absent) if (yield* disk.lstat(path)) this.moved(key);',
     '',
   ],
-  ['links that are gone are proven', look, 'this.#ways.delete(key);', ''],
+  ['links that are gone are proven', visits, 'this.#ways.delete(key);', ''],
   [
     'a revision that was swapped and removed is a gap',
     volume,

@@ -25,15 +25,17 @@ import { MAX_ATTEMPTS, MOVED, type Moved } from '../attempts.js';
 import type { Disk } from '../disk.js';
 import { identityOf, inodeOf, timestampsAreReliable, isUnchanged } from '../file-identity.js';
 import { VERIFIED_AT_ONCE } from '../observation.js';
-import { isInRevision, joinWays, resolve, wereRetargeted, type Way } from '../resolve.js';
+import { isInRevision, joinWays, resolve, wereRetargeted } from '../resolve.js';
 import { FileSnapshot } from '../snapshot.js';
 import { readingError } from '../target-error.js';
-import { childOf, nameOf, parentOf } from '../tree-key.js';
+import { childOf, nameOf } from '../tree-key.js';
 import { isDataLink, isVolumeInGap, looksLikeVolume } from '../volume-entries.js';
-import { DATA_LINK, isUserVisible } from '../volume-layout.js';
+import { isUserVisible } from '../volume-layout.js';
 import { fileAt, unreadFile, type FilePlace, type FileWanted } from './file.js';
-import type { TreeDirectory, TreeLookOptions, TreeNodes } from './tree-nodes.js';
-import { publishedIn, VolumeFiles, type ReachedDirectory, type VolumeReading } from './volume.js';
+import type { TreeDirectory, TreeLookOptions, TreeNodes, Visited } from './tree-nodes.js';
+import type { TreeVisits } from './tree-visits.js';
+import { readVolume } from './tree-volume.js';
+import { VolumeFiles } from './volume.js';
 
 export type TreeLookResult =
   | 'read'
@@ -44,21 +46,11 @@ export type TreeLookResult =
   /** The root was replaced. */
   | Moved;
 
-/** A directory, and whether it was reached through a link. */
-interface Visited extends ReachedDirectory {
-  readonly key: string;
-  readonly isLinked: boolean;
-}
-
-/** The keys that a look still has to visit. */
+/** Visits entries until nothing is left to visit. */
 export class TreeLook {
   readonly #look: TreeLookOptions;
   readonly #nodes: TreeNodes;
-  readonly #visits = new Set<string>();
-  /** Directories that are listed even if they have not changed. */
-  readonly #relisted = new Set<string>();
-  /** Directories in which all files are visited, even if there are many. */
-  readonly #verified = new Set<string>();
+  readonly #visits: TreeVisits;
   /** Directories that this attempt has listed, each once unless it changes meanwhile. */
   readonly #listed = new Set<string>();
   /** Links are followed last, because a directory with its own path in the tree is not entered through a link. */
@@ -66,60 +58,32 @@ export class TreeLook {
   readonly #unlisted: Visited[] = [];
   readonly #volumes: Visited[] = [];
   readonly #entryTimes = new Map<string, bigint>();
-  /** The links through which keys were found, see `Way`. */
-  readonly #ways = new Map<string, string>();
-  /** What was not there, by the keys of the links that lead there. */
-  readonly #absent = new Map<string, string>();
-  /** What was replaced while it was read. */
-  readonly #moved = new Set<string>();
-  /** Volumes whose swap this attempt has noticed. */
-  readonly #swapped = new Set<string>();
   #isLastAttempt = false;
 
-  constructor(look: TreeLookOptions) {
+  /** @param visits what to visit; the entries that this leads to are added. */
+  constructor(look: TreeLookOptions, visits: TreeVisits) {
     this.#look = look;
     this.#nodes = look.nodes;
-  }
-
-  /** Visits the entry with this key. */
-  visit(key: string): void {
-    this.#visits.add(key);
-  }
-
-  /** Lists the directory with this key, or reads it if it is a volume. */
-  relist(key: string): void {
-    this.#relisted.add(key);
-    this.visit(key);
-  }
-
-  /** Visits the directory with this key and all of its files. */
-  visitAll(key: string): void {
-    this.#verified.add(key);
-    this.relist(key);
+    this.#visits = visits;
   }
 
   *run(shared: Disk): Steps<TreeLookResult> {
     for (let attempt = 1; attempt <= MAX_ATTEMPTS; attempt += 1) {
       this.#isLastAttempt = attempt === MAX_ATTEMPTS;
       const disk = attempt === 1 ? shared : shared.afresh;
-      for (let round = 0, skipped = ''; round < MAX_ATTEMPTS; round += 1) {
+      for (let round = 0; round < MAX_ATTEMPTS; round += 1) {
         const end = yield* this.#visitAll(disk);
         if (end) return end;
-        skipped = this.#visitSkipped(skipped);
-        if (this.#visits.size === 0) break;
+        this.#visits.visitConsequences();
+        if (this.#visits.isEmpty) break;
       }
       const proof = disk.afresh;
       if (yield* wereRetargeted(this.#look.root.way.links, proof)) return MOVED;
-      yield* this.#prove(proof);
-      if (this.#moved.size === 0) return 'read';
-      for (const key of this.#moved) {
-        this.relist(key);
-        // It may be no link any more.
-        this.#ways.delete(key);
-        this.#absent.delete(key);
-      }
+      if (yield* this.#visits.areProven(proof)) return 'read';
       // Nothing else of this attempt counts in the next one.
-      for (const known of [this.#moved, this.#listed, this.#swapped, this.#entryTimes]) known.clear();
+      this.#visits.startOver();
+      this.#listed.clear();
+      this.#entryTimes.clear();
     }
     return 'unstable';
   }
@@ -127,8 +91,7 @@ export class TreeLook {
   *#visitAll(disk: Disk): Steps<'gap' | Moved | undefined> {
     for (;;) {
       yield* nextSlice();
-      for (const key of this.#visits) {
-        this.#visits.delete(key);
+      for (const key of this.#visits.taken()) {
         if ((yield* this.#visit(key, disk)) === MOVED) return MOVED;
         yield* nextSlice();
       }
@@ -137,47 +100,19 @@ export class TreeLook {
       if (unlisted) {
         const end = yield* this.#list(unlisted, disk);
         if (end) return end;
-      } else if (volume) yield* this.#readVolume(volume, disk);
+      } else if (volume) yield* readVolume(volume, this.#look, this.#visits, this.#isLastAttempt, disk);
       else if (this.#links.size === 0) return undefined;
       else yield* this.#followLinks(disk);
     }
   }
 
-  /** Visits what is to be visited because of the results. @param before what was skipped at the last call. */
-  #visitSkipped(before: string): string {
-    const { kept, allowed, files, haveDirectoriesChanged } = this.#nodes;
-    if (kept !== allowed) {
-      this.#nodes.kept = allowed;
-      for (const key of files.keys()) this.visit(key);
-    }
-    // The other key of a skipped directory may be gone.
-    const skipped = [...this.#nodes.skipped].sort();
-    const all = skipped.join('\0');
-    if (haveDirectoriesChanged && all !== before) for (const key of skipped) this.visit(key);
-    return all;
-  }
-
-  /** Whether the links that were followed still lead where they led, or nowhere: then what lies in a volume is of one instant. */
-  *#prove(disk: Disk): Steps<void> {
-    const retargeted = new Map<string, boolean>();
-    for (const [key, links] of this.#ways) {
-      let isRetargeted = retargeted.get(links);
-      if (isRetargeted === undefined) {
-        yield* nextSlice();
-        retargeted.set(links, (isRetargeted = yield* wereRetargeted(links, disk)));
-      }
-      if (isRetargeted) this.#moved.add(key);
-    }
-    for (const [key, path] of this.#absent) if (yield* disk.lstat(path)) this.#moved.add(key);
-  }
-
   *#visit(key: string, disk: Disk): Steps<Moved | undefined> {
     const { root, scope, options } = this.#look;
-    const parent = key === '' ? undefined : this.#parentOf(key);
+    const parent = key === '' ? undefined : this.#nodes.parentOf(key);
     if (key !== '' && !parent) return;
     // The files of a volume are those of its revision.
     if (parent?.volume) {
-      this.visit(parent.key);
+      this.#visits.visit(parent.key);
       return;
     }
     if (key !== '' && scope.leavesOut(key)) {
@@ -235,16 +170,16 @@ export class TreeLook {
     }
     // It was replaced after it was found.
     if (!file) {
-      this.#moved.add(key);
+      this.#visits.moved(key);
       return;
     }
     this.#nodes.removeDirectory(key);
     this.#nodes.setFile(key, file);
-    this.#name(key);
+    this.#nodes.name(key);
   }
 
   #directory(visited: Visited): void {
-    const { key, path, stat, way } = visited;
+    const { key, path, stat, way, isLinked } = visited;
     if (!this.#look.options.isRecursive && key !== '') {
       this.#nodes.remove(key);
       return;
@@ -254,25 +189,19 @@ export class TreeLook {
       known?.identity === identityOf(stat) && known.path === path && known.way.links === way.links;
     if (isInRevision(way, path)) {
       this.#nodes.removeFile(key);
-      if (this.#isAlias(visited)) return;
-      const volume = known?.volume ?? this.#newVolume(key);
-      this.#setDirectory(visited, { names: known?.names ?? new Set(), isHiding: true, volume });
+      if (this.#nodes.isAlias(key, identityOf(stat), isLinked)) return;
+      this.#setDirectory(visited, { names: known?.names ?? new Set(), isHiding: true, isVolume: true });
       this.#volumes.push(visited);
     } else {
       const isListed = this.#listed.has(key);
       const isAsListed =
         isSame && (isListed || known.timestampsAreReliable) && isUnchanged(stat, known.inode);
-      const isAsked = !isListed && (this.#look.extent === 'all' || this.#relisted.has(key));
+      const isAsked = !isListed && (this.#look.extent === 'all' || this.#visits.isRelisted(key));
       if (!isSame) this.#nodes.remove(key);
       if (isAsked || !isAsListed || this.#nodes.unreadable.has(key)) this.#unlisted.push(visited);
       else if (known.volume) this.#volumes.push(visited);
     }
-    this.#name(key);
-  }
-
-  /** Remembers that the parent directory has this entry. */
-  #name(key: string): void {
-    if (key !== '') this.#parentOf(key)?.names.add(nameOf(key));
+    this.#nodes.name(key);
   }
 
   *#list(visited: Visited, disk: Disk): Steps<'gap' | Moved | undefined> {
@@ -280,12 +209,12 @@ export class TreeLook {
     const { isRecursive } = this.#look.options;
     let stat: BigIntStats | undefined;
     let entries: readonly Dirent[] | undefined;
-    const parent = this.#parentOf(key);
+    const parent = this.#nodes.parentOf(key);
     // Since it was found, the directory above it was removed, or became a volume, which shows only its keys.
     if (key !== '' && (!parent || parent.volume)) return;
     try {
       stat = yield* disk.lstat(path);
-      if (stat && this.#isAlias({ ...visited, stat })) return;
+      if (stat && this.#nodes.isAlias(key, identityOf(stat), visited.isLinked)) return;
       entries = stat?.isDirectory() ? yield* disk.list(path) : undefined;
     } catch (error) {
       this.#unreadable(key, path, error);
@@ -304,121 +233,42 @@ export class TreeLook {
     const isHiding =
       visible.length < entries.length && (!isRecursive || isVolume || isGap || known?.isHiding === true);
     const shown = isHiding ? visible : entries;
-    const volume = isVolume ? (known?.volume ?? this.#newVolume(key)) : undefined;
-    const names = new Set(volume ? known?.names : shown.map(({ name }) => name));
-    if (known?.volume && !volume) this.#visitLinksInto(path);
-    if (!volume !== !known?.volume) this.#nodes.removeDirectory(key);
+    const names = new Set(isVolume ? known?.names : shown.map(({ name }) => name));
+    if (known?.volume && !isVolume) this.#visits.visitLinksInto(path);
+    if (!isVolume !== !known?.volume) this.#nodes.removeDirectory(key);
     else for (const name of known?.names ?? []) if (!names.has(name)) this.#nodes.remove(childOf(key, name));
     this.#nodes.setReadable(key);
     this.#listed.add(key);
-    this.#setDirectory({ ...visited, stat }, { names, isHiding, volume });
+    this.#setDirectory({ ...visited, stat }, { names, isHiding, isVolume });
     if (isVolume) this.#volumes.push({ ...visited, stat });
     else this.#visitListed(key, shown);
     return;
   }
 
-  #newVolume(key: string): VolumeFiles {
-    return new VolumeFiles(within(this.#look.options.path, key), this.#look.options);
-  }
-
   #setDirectory(
     { key, path, way, stat, isLinked }: Visited,
-    rest: Pick<TreeDirectory, 'names' | 'isHiding' | 'volume'>,
+    {
+      names,
+      isHiding,
+      isVolume,
+    }: { readonly names: Set<string>; readonly isHiding: boolean; readonly isVolume: boolean },
   ): void {
-    const isTold = timestampsAreReliable(stat, this.#look.now);
-    const [identity, inode] = [identityOf(stat), inodeOf(stat)];
-    this.#nodes.setDirectory({
-      key,
-      path,
-      way,
-      identity,
-      inode,
-      timestampsAreReliable: isTold,
-      isLinked,
-      ...rest,
-    });
-  }
-
-  /** Whether a directory that was reached through a link is shown under another key. */
-  #isAlias({ key, stat, isLinked }: Visited): boolean {
-    const other = this.#nodes.aliasOf(key, identityOf(stat));
-    if (isLinked && other && !(other.isLinked && key < other.key)) {
-      this.#nodes.skip(key);
-      return true;
-    }
-    if (other?.isLinked) this.#nodes.skip(other.key);
-    return false;
+    const { options, now } = this.#look;
+    const known = this.#nodes.directories.get(key)?.volume;
+    const volume = isVolume ? (known ?? new VolumeFiles(within(options.path, key), options)) : undefined;
+    const stamp = { inode: inodeOf(stat), timestampsAreReliable: timestampsAreReliable(stat, now) };
+    const identity = identityOf(stat);
+    this.#nodes.setDirectory({ key, path, way, identity, ...stamp, isLinked, names, isHiding, volume });
   }
 
   /** In a large directory, files with known names are visited only for hints, and in turn by resyncs. */
   #visitListed(key: string, entries: readonly Dirent[]): void {
     const isPartial =
-      this.#look.extent !== 'all' && entries.length > VERIFIED_AT_ONCE && !this.#verified.has(key);
+      this.#look.extent !== 'all' && entries.length > VERIFIED_AT_ONCE && !this.#visits.isVerified(key);
     for (const entry of entries) {
       const child = childOf(key, entry.name);
-      if (!isPartial || !entry.isFile() || !this.#nodes.files.has(child)) this.visit(child);
+      if (!isPartial || !entry.isFile() || !this.#nodes.files.has(child)) this.#visits.visit(child);
     }
-  }
-
-  *#readVolume(visited: Visited, disk: Disk): Steps<void> {
-    const { key, path } = visited;
-    const directory = this.#nodes.directories.get(key);
-    if (!directory?.volume) return;
-    try {
-      const published = yield* publishedIn(visited, disk);
-      if (published === MOVED) {
-        this.#moved.add(key);
-        return;
-      }
-      if (published?.kind === 'unreadable') {
-        this.#nodes.setUnreadable(key, published.error);
-        return;
-      }
-      this.#nodes.setReadable(key);
-      if (published?.kind === 'missing') {
-        if (directory.names.size > 0) this.#visitLinksInto(path);
-        this.#setKeys(directory, new Set());
-        return;
-      }
-      const { extent, now } = this.#look;
-      const reading = published ? yield* directory.volume.look(published, extent, now, disk) : MOVED;
-      if (reading === MOVED) this.#moved.add(key);
-      else this.#setVolume(directory, reading);
-    } catch (error) {
-      if (errnoOf(error) === undefined || isExhausted(error)) throw error;
-      if (hasMoved(error) && !this.#isLastAttempt) this.#moved.add(key);
-      else {
-        const at = (error as NodeJS.ErrnoException).path ?? path;
-        this.#nodes.setUnreadable(key, readingError(at, error));
-      }
-    }
-  }
-
-  #setVolume(directory: TreeDirectory, { files, revision, through }: VolumeReading): void {
-    const { key } = directory;
-    const { scope } = this.#look;
-    const names = new Set<string>();
-    for (const [name, file] of files) {
-      const child = childOf(key, name);
-      if (!scope.includes(child) || scope.ignores(child, key)) continue;
-      this.#notice(child, revision.way);
-      this.#nodes.setFile(child, file);
-      names.add(name);
-    }
-    if (through.length > 0) {
-      // A name that no key has.
-      this.#nodes.setLink(childOf(key, DATA_LINK), through);
-      names.add(DATA_LINK);
-    }
-    this.#setKeys(directory, names);
-    this.#ways.set(key, revision.way.links);
-  }
-
-  /** From now on, a volume has these keys. */
-  #setKeys({ key, names: before }: TreeDirectory, names: ReadonlySet<string>): void {
-    for (const name of before) if (!names.has(name)) this.#nodes.remove(childOf(key, name));
-    before.clear();
-    for (const name of names) before.add(name);
   }
 
   *#followLinks(disk: Disk): Steps<void> {
@@ -432,13 +282,13 @@ export class TreeLook {
 
   *#follow(key: string, disk: Disk): Steps<void> {
     const { options, scope } = this.#look;
-    const parent = this.#parentOf(key);
+    const parent = this.#nodes.parentOf(key);
     if (!parent || parent.volume) return;
     const link = yield* resolve(within(parent.path, nameOf(key)), disk);
     const { route } = link;
     const { directories } = route;
     const way = joinWays(parent.way, route);
-    this.#notice(key, way);
+    this.#visits.notice(key, way);
     if (link.kind === 'found' && link.stat.isFile() && scope.includes(key)) {
       const { path: realPath, stat, entryNs } = link;
       yield* this.#file(key, { path: within(options.path, key), realPath, way, entryNs }, stat, disk);
@@ -449,31 +299,8 @@ export class TreeLook {
     } else this.#nodes.remove(key);
     this.#nodes.setLink(key, directories);
     this.#nodes.setUnlinked(key, link.kind === 'missing' ? link.unlinkedIn : undefined);
-    this.#ways.set(key, way.links);
-    if (link.kind === 'missing') this.#absent.set(key, link.path);
-    else this.#absent.delete(key);
-    this.#name(key);
-  }
-
-  /** If a file is new or comes from another revision, everything else in its volume is visited, too. */
-  #notice(key: string, { volume, revision }: Way): void {
-    const known = this.#nodes.files.get(key);
-    if (volume === undefined || known?.revision === revision || this.#swapped.has(volume)) return;
-    this.#swapped.add(volume);
-    const directory = this.#nodes.directoryAt(volume);
-    // One that was no volume when it was listed is listed again, in another attempt.
-    if (directory?.volume) this.visit(directory.key);
-    else if (directory) this.#moved.add(directory.key);
-    // Also those that led nowhere before the volume was published.
-    this.#visitLinksInto(volume);
-  }
-
-  #visitLinksInto(volume: string): void {
-    for (const link of this.#nodes.linksThrough(new Set([volume]))) this.visit(link);
-  }
-
-  #parentOf(key: string): TreeDirectory | undefined {
-    return this.#nodes.directories.get(parentOf(key));
+    this.#visits.followed(key, way.links, link.kind === 'missing' ? link.path : undefined);
+    this.#nodes.name(key);
   }
 
   /** An entry that cannot be looked up, or a directory that cannot be listed. */
@@ -481,6 +308,6 @@ export class TreeLook {
     if (errnoOf(error) === undefined || isExhausted(error) || key === '' || !this.#look.options.isRecursive)
       throw error;
     this.#nodes.setUnreadable(key, readingError(path, error));
-    this.#name(key);
+    this.#nodes.name(key);
   }
 }

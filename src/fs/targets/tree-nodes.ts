@@ -10,7 +10,7 @@ import type { Consulted, Extent } from '../observation.js';
 import type { Way } from '../resolve.js';
 import type { FileSnapshot } from '../snapshot.js';
 import type { TargetError } from '../target-error.js';
-import { childOf } from '../tree-key.js';
+import { childOf, nameOf, parentOf } from '../tree-key.js';
 import type { TreeScope } from '../tree-scope.js';
 import type { ReachedDirectory, VolumeFiles } from './volume.js';
 
@@ -37,6 +37,12 @@ export interface TreeLookOptions {
   readonly scope: TreeScope;
   readonly extent: Extent;
   readonly now: number;
+}
+
+/** A directory, and whether it was reached through a link. */
+export interface Visited extends ReachedDirectory {
+  readonly key: string;
+  readonly isLinked: boolean;
 }
 
 /** A directory that was listed. */
@@ -112,10 +118,22 @@ export class TreeNodes {
     return key === undefined ? undefined : this.directories.get(key);
   }
 
-  /** The directory with this identity, if it has another key. */
-  aliasOf(key: string, identity: string): TreeDirectory | undefined {
-    const other = this.#byIdentity.get(identity);
-    return other === undefined || other === key ? undefined : this.directories.get(other);
+  /** The directory that contains this entry. */
+  parentOf(key: string): TreeDirectory | undefined {
+    return this.directories.get(parentOf(key));
+  }
+
+  /**
+   * Whether a directory is shown under another key, so that this key is skipped: its own path comes before links to it, and
+   * of several links the first by name.
+   */
+  isAlias(key: string, identity: string, isLinked: boolean): boolean {
+    const otherKey = this.#byIdentity.get(identity);
+    const other = otherKey === undefined || otherKey === key ? undefined : this.directories.get(otherKey);
+    const isThis = isLinked && other !== undefined && !(other.isLinked && key < other.key);
+    if (isThis) this.#skip(key);
+    else if (other?.isLinked) this.#skip(other.key);
+    return isThis;
   }
 
   /** The links that lead through one of these paths. */
@@ -133,6 +151,18 @@ export class TreeNodes {
     if (this.files.has(key)) return true;
     const { names } = this.directories.get(key) ?? {};
     return names !== undefined && [...names].some((name) => this.#isKnown(childOf(key, name)));
+  }
+
+  /** Remembers that the directory has this entry. */
+  name(key: string): void {
+    if (key !== '') this.parentOf(key)?.names.add(nameOf(key));
+  }
+
+  /** From now on, a volume has these keys. */
+  setKeys({ key, names: before }: TreeDirectory, names: ReadonlySet<string>): void {
+    for (const name of before) if (!names.has(name)) this.remove(childOf(key, name));
+    before.clear();
+    for (const name of names) before.add(name);
   }
 
   setFile(key: string, file: FileSnapshot): void {
@@ -176,7 +206,7 @@ export class TreeNodes {
   }
 
   /** Leaves out a directory that has another key. */
-  skip(key: string): void {
+  #skip(key: string): void {
     this.removeDirectory(key);
     this.skipped.add(key);
   }

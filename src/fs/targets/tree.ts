@@ -30,6 +30,7 @@ import type { TreeScope } from '../tree-scope.js';
 import { isUserVisible } from '../volume-layout.js';
 import { TreeLook, type TreeLookResult } from './tree-look.js';
 import { TreeNodes, type TreeDirectory, type TreeOptions } from './tree-nodes.js';
+import { TreeVisits } from './tree-visits.js';
 import type { ReachedDirectory } from './volume.js';
 
 /** The files that a look has found. */
@@ -97,15 +98,16 @@ export class TreeFiles {
     const rescoped = this.#rescoped;
     this.#rescoped = new Set();
     const [nodes, options] = [this.#nodes, this.#options];
-    const look = new TreeLook({ nodes, options, root, scope, extent: isFull ? 'all' : extent, now });
+    const visits = new TreeVisits(nodes);
     // First, because a hint must not lead into a removed part.
     for (const key of rescoped) {
       this.#nodes.remove(key);
-      look.visit(this.#shown(key));
+      visits.visit(this.#shown(key));
     }
-    if (isFull) look.visit('');
-    else this.#visitTouched(touched, look);
-    if (extent === 'resync') this.#visitNext(look);
+    if (isFull) visits.visit('');
+    else this.#visitTouched(touched, visits);
+    if (extent === 'resync') this.#visitNext(visits);
+    const look = new TreeLook({ nodes, options, root, scope, extent: isFull ? 'all' : extent, now }, visits);
     // Until it has ended well, everything may have changed.
     let end: TreeLookResult | undefined;
     try {
@@ -123,36 +125,36 @@ export class TreeFiles {
     return shown;
   }
 
-  #visitTouched(touched: ReadonlySet<string>, look: TreeLook): void {
+  #visitTouched(touched: ReadonlySet<string>, visits: TreeVisits): void {
     for (const path of touched) {
       const listed = this.#nodes.directoryAt(path);
-      if (listed) look.visitAll(listed.key);
-      this.#visitEntry(path, look);
+      if (listed) visits.visitAll(listed.key);
+      this.#visitEntry(path, visits);
     }
-    for (const key of this.#nodes.linksThrough(touched)) look.visit(key);
+    for (const key of this.#nodes.linksThrough(touched)) visits.visit(key);
   }
 
   /** The entry of a listed directory at or above this path. */
-  #visitEntry(path: string, look: TreeLook): void {
+  #visitEntry(path: string, visits: TreeVisits): void {
     for (let place = path; place !== dirname(place); place = dirname(place)) {
       const directory = this.#nodes.directoryAt(dirname(place));
       if (!directory) continue;
       const name = basename(place);
       const isSmall = !this.#options.isRecursive && directory.names.size <= VERIFIED_AT_ONCE;
-      if (directory.volume || !isUserVisible(name) || isSmall) look.relist(directory.key);
-      else look.visit(childOf(directory.key, name));
+      if (directory.volume || !isUserVisible(name) || isSmall) visits.relist(directory.key);
+      else visits.visit(childOf(directory.key, name));
       return;
     }
   }
 
   /** What a resync verifies. */
-  #visitNext(look: TreeLook): void {
+  #visitNext(visits: TreeVisits): void {
     const { directories, files, links, unreadable } = this.#nodes;
-    look.visit('');
-    for (const key of unreadable.keys()) look.relist(key);
-    for (const [key] of this.#turns.directories.next(directories, VERIFIED_AT_ONCE)) look.visit(key);
-    for (const [key] of this.#turns.files.next(files, VERIFIED_AT_ONCE)) look.visit(key);
-    for (const [key] of this.#turns.links.next(links, VERIFIED_AT_ONCE)) look.visit(key);
+    visits.visit('');
+    for (const key of unreadable.keys()) visits.relist(key);
+    for (const [key] of this.#turns.directories.next(directories, VERIFIED_AT_ONCE)) visits.visit(key);
+    for (const [key] of this.#turns.files.next(files, VERIFIED_AT_ONCE)) visits.visit(key);
+    for (const [key] of this.#turns.links.next(links, VERIFIED_AT_ONCE)) visits.visit(key);
   }
 
   #reading({ path, directories }: ReachedDirectory): TreeReading {

@@ -1,0 +1,143 @@
+/**
+ * What a look at a directory or a tree still has to visit. When nothing is left, the links that it followed are proven:
+ * what was replaced in the meantime is visited again, in another attempt.
+ */
+import { nextSlice, type Steps } from '../../core/steps.js';
+import type { Disk } from '../disk.js';
+import { wereRetargeted, type Way } from '../resolve.js';
+import type { TreeNodes } from './tree-nodes.js';
+
+/** The keys to visit. */
+export class TreeVisits {
+  readonly #nodes: TreeNodes;
+  readonly #next = new Set<string>();
+  /** Directories that are listed even if they have not changed. */
+  readonly #relisted = new Set<string>();
+  /** Directories in which all files are visited, even if there are many. */
+  readonly #verified = new Set<string>();
+  /** The links through which keys were found, see `Way`. */
+  readonly #ways = new Map<string, string>();
+  /** What was not there, by the keys of the links that lead there. */
+  readonly #absent = new Map<string, string>();
+  /** What was replaced while it was read. */
+  readonly #moved = new Set<string>();
+  /** Volumes whose swap this attempt has noticed. */
+  readonly #swapped = new Set<string>();
+  /** The directories that were skipped when they were last visited because of that. */
+  #skipped = '';
+
+  constructor(nodes: TreeNodes) {
+    this.#nodes = nodes;
+  }
+
+  get isEmpty(): boolean {
+    return this.#next.size === 0;
+  }
+
+  /** Visits the entry with this key. */
+  visit(key: string): void {
+    this.#next.add(key);
+  }
+
+  /** Lists the directory with this key, or reads it if it is a volume. */
+  relist(key: string): void {
+    this.#relisted.add(key);
+    this.visit(key);
+  }
+
+  /** Visits the directory with this key and all of its files. */
+  visitAll(key: string): void {
+    this.#verified.add(key);
+    this.relist(key);
+  }
+
+  visitLinksInto(volume: string): void {
+    for (const link of this.#nodes.linksThrough(new Set([volume]))) this.visit(link);
+  }
+
+  /** Visits what is to be visited because of the results. */
+  visitConsequences(): void {
+    const { kept, allowed, files, haveDirectoriesChanged } = this.#nodes;
+    if (kept !== allowed) {
+      this.#nodes.kept = allowed;
+      for (const key of files.keys()) this.visit(key);
+    }
+    // The other key of a skipped directory may be gone.
+    const skipped = [...this.#nodes.skipped].sort();
+    const before = this.#skipped;
+    this.#skipped = skipped.join('\0');
+    if (haveDirectoriesChanged && this.#skipped !== before) for (const key of skipped) this.visit(key);
+  }
+
+  /** The keys, each taken out; also those that are added in the meantime. */
+  *taken(): Iterable<string> {
+    for (const key of this.#next) {
+      this.#next.delete(key);
+      yield key;
+    }
+  }
+
+  isRelisted(key: string): boolean {
+    return this.#relisted.has(key);
+  }
+
+  isVerified(key: string): boolean {
+    return this.#verified.has(key);
+  }
+
+  /** What this key leads to was found through these links. @param absent what they lead to, if it is not there. */
+  followed(key: string, links: string, absent?: string): void {
+    this.#ways.set(key, links);
+    if (absent === undefined) this.#absent.delete(key);
+    else this.#absent.set(key, absent);
+  }
+
+  /** The entry was replaced while it was read. */
+  moved(key: string): void {
+    this.#moved.add(key);
+  }
+
+  /** If a file is new or comes from another revision, everything else in its volume is visited, too. */
+  notice(key: string, { volume, revision }: Way): void {
+    const known = this.#nodes.files.get(key);
+    if (volume === undefined || known?.revision === revision || this.#swapped.has(volume)) return;
+    this.#swapped.add(volume);
+    const directory = this.#nodes.directoryAt(volume);
+    // One that was no volume when it was listed is listed again, in another attempt.
+    if (directory?.volume) this.visit(directory.key);
+    else if (directory) this.moved(directory.key);
+    // Also those that led nowhere before the volume was published.
+    this.visitLinksInto(volume);
+  }
+
+  /**
+   * Whether nothing has moved: the links that were followed still lead where they led, or nowhere, so that what lies in a
+   * volume is of one instant.
+   */
+  *areProven(disk: Disk): Steps<boolean> {
+    const retargeted = new Map<string, boolean>();
+    for (const [key, links] of this.#ways) {
+      let isRetargeted = retargeted.get(links);
+      if (isRetargeted === undefined) {
+        yield* nextSlice();
+        retargeted.set(links, (isRetargeted = yield* wereRetargeted(links, disk)));
+      }
+      if (isRetargeted) this.moved(key);
+    }
+    for (const [key, path] of this.#absent) if (yield* disk.lstat(path)) this.moved(key);
+    return this.#moved.size === 0;
+  }
+
+  /** Begins another attempt: what has moved is visited again. */
+  startOver(): void {
+    for (const key of this.#moved) {
+      this.relist(key);
+      // It may be no link any more.
+      this.#ways.delete(key);
+      this.#absent.delete(key);
+    }
+    this.#moved.clear();
+    this.#swapped.clear();
+    this.#skipped = '';
+  }
+}
