@@ -62,6 +62,11 @@ function importsOf(root: string, file: string): string[] {
   );
 }
 
+/** A file without comments. */
+function codeOf(root: string, file: string): string {
+  return readFileSync(join(root, file), 'utf8').replace(/\/\*[\s\S]*?\*\/|\/\/.*/g, '');
+}
+
 function folderOf(file: string): string {
   return file.includes('/') ? file.slice(0, file.indexOf('/')) : '';
 }
@@ -112,9 +117,24 @@ describe('the source tree', () => {
     expect(cycles).toEqual([]);
   });
 
+  test.each([
+    ['the library', src],
+    ['the conformance suite', suite],
+  ])('has no file of more than 300 lines of code: %s', (_, root) => {
+    const tooLong = filesOf(root)
+      .map((file) => ({
+        file,
+        lines: codeOf(root, file)
+          .split('\n')
+          .filter((line) => line.trim() !== '').length,
+      }))
+      .filter(({ lines }) => lines > 300);
+    expect(tooLong).toEqual([]);
+  });
+
   test('leaves time and chance to their seams', () => {
     const wrong = files.flatMap((file) => {
-      const code = readFileSync(join(src, file), 'utf8').replace(/\/\*[\s\S]*?\*\/|\/\/.*/g, '');
+      const code = codeOf(src, file);
       return SEALED.filter(
         (name) =>
           !(SEAMS[file] ?? []).includes(name) && new RegExp(`\\b${name.replace('.', '\\.')}\\b`).test(code),

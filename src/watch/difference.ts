@@ -55,3 +55,8 @@ export function isPartlyRetargeted(before: Files, after: Files): boolean {
   }
   return isAnyKept && isAnyRetargeted;
 }
+
+/** The volume that a file comes from: what it contains is reported together. */
+export function volumeOf(file: FileSnapshot | undefined): string | undefined {
+  return file && FileSnapshot.stampOf(file).volume;
+}

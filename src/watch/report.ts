@@ -24,7 +24,6 @@
  * reported at once, but a file added to a group whose other files are changing is reported together with them.
  */
 import type { Clock, Scheduled } from '../core/clock.js';
-import { isRecent } from '../fs/file-identity.js';
 import type { Observation } from '../fs/observation.js';
 import { linksIn } from '../fs/resolve.js';
 import { FileSnapshot, filesIn, MissingSnapshot, SetSnapshot, type Snapshot } from '../fs/snapshot.js';
@@ -37,45 +36,28 @@ import {
   type ChangeCause,
   type KeyDifference,
 } from './change.js';
-import { isComplete, isPartlyRetargeted, NO_FILES, filterKeys, type Files } from './difference.js';
-import {
-  dueEach,
-  dueTogether,
-  NO_WAIT,
-  seenAgain,
-  vanishedOf,
-  type Look,
-  type Pending,
-  type Wait,
-} from './pending.js';
+import { isPartlyRetargeted, NO_FILES, filterKeys, volumeOf, type Files } from './difference.js';
+import { dueEach, dueTogether, seenAgain, vanishedOf, type Look, type Pending } from './pending.js';
+import { KIND, waitForLoss, waitsFor, type SeenFiles, type WaitOptions } from './waits.js';
 import type { WatcherEvent } from './watcher-events.js';
 
 /** An observation that can be compared with the last report. */
-export type StableObservation = Exclude<Observation, { kind: 'unstable' }>;
+type StableObservation = Exclude<Observation, { kind: 'unstable' }>;
 
 /** Options of a reporter. */
-interface ReporterOptions {
-  readonly settleMs: number;
-  readonly maxSettleMs: number;
-  readonly missingGraceMs: number;
-  readonly groupSettleMs: number;
+interface ReporterOptions extends WaitOptions {
   readonly clock: Clock;
   readonly persistent: boolean;
 }
 
-/** Keys of pending differences other than files: the key of a file never begins with a slash. */
-const KIND = '/kind';
+/** The key of a pending difference that is not one of files. */
 const UNREADABLE = '/unreadable';
-
-/** The time of a file may be this much older than its last write, ms: kernels keep it in ticks. */
-const LONGEST_TICK_MS = 10;
 
 /** How many looks must find that something is gone, if no event would tell that it is back. */
 const LOOKS_WITHOUT_EVENTS = 7;
 
 const NOTHING: ReadonlyMap<string, Pending> = new Map();
 const NO_KEYS: ReadonlySet<string> = new Set();
-const NO_REVISIONS: ReadonlyMap<string, string | undefined> = new Map();
 
 /** Receives what is to be reported. */
 interface Receiver {
@@ -180,7 +162,7 @@ export class Reporter {
     }
     const reason = reasonOf(error);
     if (this.#unreadable && reasonOf(this.#unreadable.error) === reason) return Infinity;
-    const pending = seenAgain(before.get(UNREADABLE), reason, this.#waitForLoss, look);
+    const pending = seenAgain(before.get(UNREADABLE), reason, waitForLoss(this.#options), look);
     if (pending.dueAt > now) {
       this.#pending = new Map([[UNREADABLE, pending]]);
       return pending.dueAt;
@@ -191,11 +173,7 @@ export class Reporter {
   }
 
   /** Returns when the next difference of the files is due. */
-  #considerFiles(
-    seen: Exclude<StableObservation, { kind: 'unreadable' }>,
-    before: ReadonlyMap<string, Pending>,
-    look: Look,
-  ): number {
+  #considerFiles(seen: SeenFiles, before: ReadonlyMap<string, Pending>, look: Look): number {
     const { cause, now } = look;
     const snapshot = seen.kind === 'missing' ? new MissingSnapshot(this.#snapshot.path) : seen.snapshot;
     const files = filesIn(snapshot);
@@ -205,7 +183,9 @@ export class Reporter {
       const isAwaited = (key: string): boolean => this.#regrouped.has(key) || !!seen.wasAddedOrRemoved?.(key);
       this.#regrouped = new Set(keysOf(difference).filter(isAwaited));
     }
-    const waits = this.#waitsFor(seen, snapshot, files, difference, look);
+    const reported = { snapshot: this.#snapshot, isAssumed: !this.#hasReported, regrouped: this.#regrouped };
+    const seenAt = this.#options.clock.now() - (now - look.beganAt);
+    const waits = waitsFor(seen, snapshot, difference, reported, seenAt, this.#options);
     const othersAt = snapshot.kind === 'group' ? this.#othersAt(files, now) : now;
     let isAtOnce = othersAt <= now;
     let first: ChangeCause | undefined;
@@ -264,64 +244,6 @@ export class Reporter {
     const isPartial = isPartlyRetargeted(this.#files, files);
     this.#partialSince = isPartial ? (this.#partialSince ?? now) : undefined;
     return this.#partialSince === undefined ? now : this.#partialSince + this.#options.groupSettleMs;
-  }
-
-  /** How long each difference waits, by key. */
-  #waitsFor(
-    seen: Exclude<StableObservation, { kind: 'unreadable' }>,
-    snapshot: Snapshot,
-    files: Files,
-    difference: KeyDifference,
-    look: Look,
-  ): Map<string, Wait> {
-    const waits = new Map<string, Wait>();
-    const isOtherKind = snapshot.kind !== this.#snapshot.kind;
-    const isMissing = snapshot.kind === 'missing';
-    if (isOtherKind || (seen.kind === 'missing' && seen.isGap && !this.#hasReported)) {
-      const { removed } = difference;
-      const isTakenOut = removed.length > 0 && removed.every((key) => this.#regrouped.has(key));
-      waits.set(KIND, isMissing && !isTakenOut ? this.#waitForLoss : NO_WAIT);
-    }
-    const isReplaced = isOtherKind && this.#snapshot.kind !== 'missing';
-    for (const key of isReplaced ? files.keys() : [...difference.added, ...difference.changed]) {
-      const file = files.get(key);
-      if (file) waits.set(key, this.#waitFor(key, file, seen, look));
-    }
-    if (difference.removed.length === 0) return waits;
-    const isRetargeted = !isMissing && this.#isRetargeted(snapshot);
-    const revisions = isRetargeted ? NO_REVISIONS : revisionsIn(files);
-    for (const key of difference.removed) {
-      const isGone = isRetargeted || this.#regrouped.has(key) || isSwapped(this.#files.get(key), revisions);
-      waits.set(key, isGone ? NO_WAIT : this.#waitForLoss);
-    }
-    return waits;
-  }
-
-  /** How long a file that is new or has changed waits. */
-  #waitFor(key: string, file: FileSnapshot, seen: StableObservation, { beganAt, now }: Look): Wait {
-    const { settleMs, missingGraceMs, groupSettleMs, maxSettleMs: maxMs, clock } = this.#options;
-    const { isSteady, inode, volume } = FileSnapshot.stampOf(file);
-    // The rest of its volume is on its way.
-    if (seen.kind === 'found' && volume !== undefined && seen.unlinked?.has(volume)) {
-      return { quietMs: seen.snapshot.kind === 'group' ? groupSettleMs : settleMs, maxMs };
-    }
-    const quietMs = file.size === 0 && isSteady ? missingGraceMs : settleMs;
-    const isFirst = !this.#hasReported || this.#regrouped.has(key);
-    const seenAt = clock.now() - (now - beganAt);
-    const isQuiet = isFirst && isSteady && !isRecent(inode.mtimeNs, seenAt, quietMs + LONGEST_TICK_MS);
-    return { quietMs: isQuiet || isComplete(file, this.#files.get(key)) ? 0 : quietMs, maxMs };
-  }
-
-  get #waitForLoss(): Wait {
-    const { missingGraceMs, maxSettleMs } = this.#options;
-    return { quietMs: missingGraceMs, maxMs: missingGraceMs + maxSettleMs };
-  }
-
-  /** Whether the files come from another revision or directory, so that a file that is gone is not in a gap. */
-  #isRetargeted({ kind, realPath }: FileSnapshot | SetSnapshot): boolean {
-    const before = this.#snapshot;
-    if (before.kind === 'missing' || before.realPath === realPath || kind === 'group') return false;
-    return kind === 'volume' || kind === before.kind;
   }
 
   /** Whether each file is reported when it is due: only in a directory or tree that is new, or was one before. */
@@ -393,33 +315,9 @@ export class Reporter {
 }
 
 /** What is there. In the gap of a swap, the directory shows whether something was there in the meantime. */
-function kindOf(seen: Exclude<StableObservation, { kind: 'unreadable' }>): string {
+function kindOf(seen: SeenFiles): string {
   if (seen.kind === 'found') return seen.snapshot.kind;
   return seen.isGap ? `gap ${seen.changedNs}` : seen.kind;
-}
-
-/** The revision of each volume that files come from. */
-function revisionsIn(files: Files): ReadonlyMap<string, string | undefined> {
-  const revisions = new Map<string, string | undefined>();
-  for (const file of files.values()) {
-    const volume = volumeOf(file);
-    if (volume !== undefined) revisions.set(volume, file.revision);
-  }
-  return revisions;
-}
-
-/** Whether the volume that a file came from has another revision by now. */
-function isSwapped(
-  file: FileSnapshot | undefined,
-  revisions: ReadonlyMap<string, string | undefined>,
-): boolean {
-  const volume = volumeOf(file);
-  return volume !== undefined && revisions.has(volume) && revisions.get(volume) !== file?.revision;
-}
-
-/** The volume that a file comes from: what it contains is reported together. */
-function volumeOf(file: FileSnapshot | undefined): string | undefined {
-  return file && FileSnapshot.stampOf(file).volume;
 }
 
 function reasonOf({ code, path }: TargetError): string {

@@ -7,6 +7,7 @@ const look = 'fs/targets/tree-look.ts';
 const visits = 'fs/targets/tree-visits.ts';
 const treeVolume = 'fs/targets/tree-volume.ts';
 const volume = 'fs/targets/volume.ts';
+const waits = 'watch/waits.ts';
 const group = 'fs/targets/group.ts';
 const path = 'fs/targets/path.ts';
 const file = 'fs/targets/file.ts';
@@ -157,21 +158,21 @@ export const MUTANTS = [
   ],
   [
     'the first report does not wait for what is being written',
-    report,
-    'isFirst && isSteady && !isRecent(inode.mtimeNs, clock.now(), quietMs + LONGEST_TICK_MS)',
+    waits,
+    'isFirst && isSteady && !isRecent(inode.mtimeNs, seenAt, quietMs + LONGEST_TICK_MS)',
     'isFirst && isSteady',
   ],
-  ['the tick of the clock is forgotten', report, 'quietMs + LONGEST_TICK_MS', 'quietMs'],
+  ['the tick of the clock is forgotten', waits, 'quietMs + LONGEST_TICK_MS', 'quietMs'],
   [
     'what is missing is reported at once',
-    report,
+    waits,
     'return { quietMs: missingGraceMs, maxMs: missingGraceMs + maxSettleMs };',
     'return NO_WAIT;',
   ],
   [
     'a removed key waits although its volume was swapped',
-    report,
-    'isSwapped(this.#files.get(key), revisions)',
+    waits,
+    'isSwapped(known.get(key), revisions)',
     'false',
   ],
   [

@@ -1,0 +1,131 @@
+/**
+ * How long a difference waits before it is reported.
+ *
+ * | the difference                                       | waits                                                      |
+ * |------------------------------------------------------|------------------------------------------------------------|
+ * | a file that is complete (difference.ts)              | not at all                                                 |
+ * | a file in the first report or added by `add`, last   | not at all                                                 |
+ * | written before the time that it would have to wait   |                                                            |
+ * | a file in a volume whose keys are still being linked | for the others: `settleMs`, `groupSettleMs` in a group     |
+ * | an empty file                                        | `missingGraceMs`                                           |
+ * | any other file                                       | `settleMs`                                                 |
+ * | a file or target that is gone                        | `missingGraceMs`; not at all if it was removed by `remove` |
+ * |                                                      | or by a swap                                               |
+ */
+import { isRecent } from '../fs/file-identity.js';
+import type { Observation } from '../fs/observation.js';
+import { FileSnapshot, filesIn, type SetSnapshot, type Snapshot } from '../fs/snapshot.js';
+import type { KeyDifference } from './change.js';
+import { isComplete, volumeOf, type Files } from './difference.js';
+import { NO_WAIT, type Wait } from './pending.js';
+
+/** The observation of a target that can be read, or is missing. */
+export type SeenFiles = Exclude<Observation, { kind: 'unstable' | 'unreadable' }>;
+
+export interface WaitOptions {
+  readonly settleMs: number;
+  readonly maxSettleMs: number;
+  readonly missingGraceMs: number;
+  readonly groupSettleMs: number;
+}
+
+/** What an observation differs from. */
+interface Before {
+  /** What was last reported. */
+  readonly snapshot: Snapshot;
+  /** Whether that is only the assumption that nothing was there. */
+  readonly isAssumed: boolean;
+  /** The keys that `add` and `remove` have changed and that are not reported yet. */
+  readonly regrouped: ReadonlySet<string>;
+}
+
+/** The key of a difference in the kind of target: the key of a file never begins with a slash. */
+export const KIND = '/kind';
+
+/** The time of a file may be this much older than its last write, ms: kernels keep it in ticks. */
+const LONGEST_TICK_MS = 10;
+
+const NO_REVISIONS: ReadonlyMap<string, string | undefined> = new Map();
+
+/** How long each difference waits, by key. @param seenAt when the look began, epoch ms. */
+export function waitsFor(
+  seen: SeenFiles,
+  snapshot: Snapshot,
+  { added, changed, removed }: KeyDifference,
+  before: Before,
+  seenAt: number,
+  options: WaitOptions,
+): Map<string, Wait> {
+  const waits = new Map<string, Wait>();
+  const files = filesIn(snapshot);
+  const known = filesIn(before.snapshot);
+  const isOtherKind = snapshot.kind !== before.snapshot.kind;
+  const isMissing = snapshot.kind === 'missing';
+  if (isOtherKind || (seen.kind === 'missing' && seen.isGap && before.isAssumed)) {
+    const isTakenOut = removed.length > 0 && removed.every((key) => before.regrouped.has(key));
+    waits.set(KIND, isMissing && !isTakenOut ? waitForLoss(options) : NO_WAIT);
+  }
+  const isReplaced = isOtherKind && before.snapshot.kind !== 'missing';
+  for (const key of isReplaced ? files.keys() : [...added, ...changed]) {
+    const file = files.get(key);
+    const isFirst = before.isAssumed || before.regrouped.has(key);
+    if (file) waits.set(key, waitFor(file, known.get(key), isFirst, seen, seenAt, options));
+  }
+  if (removed.length === 0) return waits;
+  const isElsewhere = !isMissing && isRetargeted(before.snapshot, snapshot);
+  const revisions = isElsewhere ? NO_REVISIONS : revisionsIn(files);
+  for (const key of removed) {
+    const isGone = isElsewhere || before.regrouped.has(key) || isSwapped(known.get(key), revisions);
+    waits.set(key, isGone ? NO_WAIT : waitForLoss(options));
+  }
+  return waits;
+}
+
+/** How long a file that is new or has changed waits. */
+function waitFor(
+  file: FileSnapshot,
+  before: FileSnapshot | undefined,
+  isFirst: boolean,
+  seen: SeenFiles,
+  seenAt: number,
+  { settleMs, missingGraceMs, groupSettleMs, maxSettleMs: maxMs }: WaitOptions,
+): Wait {
+  const { isSteady, inode, volume } = FileSnapshot.stampOf(file);
+  // The rest of its volume is on its way.
+  if (seen.kind === 'found' && volume !== undefined && seen.unlinked?.has(volume)) {
+    return { quietMs: seen.snapshot.kind === 'group' ? groupSettleMs : settleMs, maxMs };
+  }
+  const quietMs = file.size === 0 && isSteady ? missingGraceMs : settleMs;
+  const isQuiet = isFirst && isSteady && !isRecent(inode.mtimeNs, seenAt, quietMs + LONGEST_TICK_MS);
+  return { quietMs: isQuiet || isComplete(file, before) ? 0 : quietMs, maxMs };
+}
+
+/** How long it waits that something is gone or cannot be read. */
+export function waitForLoss({ missingGraceMs, maxSettleMs }: WaitOptions): Wait {
+  return { quietMs: missingGraceMs, maxMs: missingGraceMs + maxSettleMs };
+}
+
+/** Whether the files come from another revision or directory, so that a file that is gone is not in a gap. */
+function isRetargeted(before: Snapshot, { kind, realPath }: FileSnapshot | SetSnapshot): boolean {
+  if (before.kind === 'missing' || before.realPath === realPath || kind === 'group') return false;
+  return kind === 'volume' || kind === before.kind;
+}
+
+/** The revision of each volume that files come from. */
+function revisionsIn(files: Files): ReadonlyMap<string, string | undefined> {
+  const revisions = new Map<string, string | undefined>();
+  for (const file of files.values()) {
+    const volume = volumeOf(file);
+    if (volume !== undefined) revisions.set(volume, file.revision);
+  }
+  return revisions;
+}
+
+/** Whether the volume that a file came from has another revision by now. */
+function isSwapped(
+  file: FileSnapshot | undefined,
+  revisions: ReadonlyMap<string, string | undefined>,
+): boolean {
+  const volume = volumeOf(file);
+  return volume !== undefined && revisions.has(volume) && revisions.get(volume) !== file?.revision;
+}
