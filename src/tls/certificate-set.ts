@@ -18,6 +18,8 @@ export function digestOfSet(certificates: readonly X509Certificate[]): string {
 
 /** Whether a CA was removed: then every connection made before has to end. */
 export function isCaRemoved(previous: Trust | undefined, current: Trust): boolean {
+  // Without a bundle, the roots of Node.js were trusted.
+  if (previous?.authorities.length === 0) return current.authorities.length > 0;
   const kept = new Set(current.authorities.map(({ fingerprint256 }) => fingerprint256));
   return previous?.authorities.some(({ fingerprint256 }) => !kept.has(fingerprint256)) ?? false;
 }

@@ -146,6 +146,7 @@ export class ServedTls extends Component<ComponentEvents, ServedTlsStatus> {
     const identity: SecureContextOptions = credentials.certificate ? credentials.options : this.#own;
     if (!identity.cert && !identity.pfx) throw this.#noCertificate();
     const isVerifying = demandsCertificate(this.#server) && this.#kept.ca === undefined;
+    if (isVerifying && !credentials.ca) throw this.#noAuthority();
     const isRemoved = isVerifying && isCaRemoved(this.#served, credentials);
     if (isRemoved) this.#session = { context: randomBytes(8).toString('hex'), ticketKeys: randomBytes(48) };
     const session = this.#sessionOptions(credentials);
@@ -160,6 +161,12 @@ export class ServedTls extends Component<ComponentEvents, ServedTlsStatus> {
     const fix = 'name cert and key, or a directory with both, or give them to createServer()';
     const message = `serveTls: neither ${this.#files.path} nor the server has a certificate; ${fix}`;
     return new TlsError('ERR_TLS_MISSING', message);
+  }
+
+  #noAuthority(): TlsError {
+    const why = 'with the roots of Node.js, any public authority could issue them';
+    const message = `serveTls: clients are asked for certificates, but neither ${this.#files.path} nor the server has a CA bundle: ${why}`;
+    return new TlsError('ERR_TLS_CA', message);
   }
 
   /** Sessions that other authorities verified are not resumed, wherever the application keeps them. */
@@ -183,7 +190,8 @@ export class ServedTls extends Component<ComponentEvents, ServedTlsStatus> {
  * Resolves when the server has its first certificate; call it before `listen()`, because earlier connections are not
  * known. To stop, close the result or the server. Starts the files; the caller has to close them.
  * @throws {TlsError} (rejects) if there is no usable certificate; `files.ready()` waits for one. If the files are only a
- * CA bundle, the server needs a certificate of its own, which it keeps.
+ * CA bundle, the server needs a certificate of its own, which it keeps. `ERR_TLS_CA` if clients are asked for
+ * certificates (`requestCert`) and neither the files nor the server (`ca`) have a CA bundle.
  * @throws {ClosedError} (rejects) if the server is closed meanwhile; the reason of the signal if that aborts.
  * @throws {TypeError | RangeError} (rejects) for a wrong server or option.
  */

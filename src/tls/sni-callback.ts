@@ -1,7 +1,8 @@
-import type { SecureContext } from 'node:tls';
+import { createSecureContext, type SecureContext } from 'node:tls';
 
 import { TlsError } from './tls-error.js';
 import { describe } from '../core/options.js';
+import type { TlsCredentials } from './tls-credentials.js';
 import { checkTlsFiles, type TlsFiles } from './tls-files.js';
 
 type SniCallback = (
@@ -15,7 +16,7 @@ type SniCallback = (
  * names get the server's own certificate, as set by `serveTls()`.
  *
  * For these names, Node.js verifies client certificates with the CA bundle of their files, not with the `ca` of the
- * server. If the files have never had a bundle, it uses its own roots.
+ * server. If the files have never had a bundle, it trusts none.
  *
  * The caller has to start the files. Until they have a usable set, handshakes for their names fail.
  *
@@ -38,9 +39,19 @@ export function sniCallback(hosts: Readonly<Record<string, TlsFiles>>): SniCallb
     if (!files) {
       callback(null);
     } else if (files.current) {
-      callback(null, files.current.secureContext);
+      callback(null, contextOf(files.current));
     } else {
       callback(new TlsError('ERR_TLS_UNAVAILABLE', `There is no usable certificate for ${servername} yet`));
     }
   };
+}
+
+const contexts = new WeakMap<TlsCredentials, SecureContext>();
+
+/** Without a `ca`, Node.js would trust clients of all public authorities. */
+function contextOf(credentials: TlsCredentials): SecureContext {
+  if (credentials.ca) return credentials.secureContext;
+  const context = contexts.get(credentials) ?? createSecureContext({ ...credentials.options, ca: [] });
+  contexts.set(credentials, context);
+  return context;
 }

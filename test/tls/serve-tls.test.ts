@@ -1,9 +1,11 @@
 /** `serveTls` and `sniCallback`: what a server keeps when its certificate changes, and when connections end. */
+import { execFile } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 import { once } from 'node:events';
 import { createServer } from 'node:https';
 import { join } from 'node:path';
 import { connect, createServer as createTlsServer, type TLSSocket, type ConnectionOptions } from 'node:tls';
+import { promisify } from 'node:util';
 
 import { FakeClock, KubeletVolume } from 'resilient-watcher/testing';
 import { serveTls, sniCallback, TlsFiles } from 'resilient-watcher/tls';
@@ -142,6 +144,17 @@ test('a set without a CA bundle leaves the last one in force for client certific
   expect(await answerTo(await handshake(port, { ...first }))).toBe('');
 });
 
+test('a server that asks clients for certificates is refused without a CA bundle: the roots of Node.js are not for clients', async () => {
+  const { volume, files } = openFiles();
+  volume.publish(secretOf(first, '')); // of cert-manager, before there is a CA
+  const server = createServer({ requestCert: true });
+  await expect(serveTls(server, files)).rejects.toMatchObject({ code: 'ERR_TLS_CA' });
+  volume.publish(secretOf(first, stranger.cert));
+  await files.check();
+  const served = await serveTls(server, files);
+  await served.close();
+});
+
 test('without a usable certificate serveTls() rejects, and the server keeps its own', async () => {
   const { volume, files } = openFiles();
   volume.publish(secretOf({ cert: first.cert, key: second.key }));
@@ -262,6 +275,35 @@ test('for a host of sniCallback() client certificates are verified with the CA b
   };
   expect(await isAuthorized('shop.example.com')).toBe(true);
   expect(await isAuthorized('localhost')).toBe(false);
+});
+
+test('a host of sniCallback() that has no CA bundle admits no client of the roots of Node.js', async () => {
+  // `NODE_EXTRA_CA_CERTS` is read at the start of a process.
+  const directory = temporaryDirectory();
+  writeFileSync(join(directory, 'public.pem'), stranger.cert);
+  for (const [name, text] of Object.entries(secretOf(first))) writeFileSync(join(directory, name), text);
+  const client = await createServerPair(stranger);
+  const program = `
+    import { connect, createServer } from 'node:tls';
+    import { sniCallback, TlsFiles } from 'resilient-watcher/tls';
+    const { directory, own, ca, client } = ${JSON.stringify({ directory, own: first, ca, client })};
+    const files = new TlsFiles(directory);
+    await files.ready();
+    const SNICallback = sniCallback({ 'shop.example.com': files });
+    const server = createServer({ ...own, ca, requestCert: true, rejectUnauthorized: false, SNICallback });
+    server.listen(0, '127.0.0.1', () => {
+      const { port } = server.address();
+      connect({ port, host: '127.0.0.1', servername: 'shop.example.com', rejectUnauthorized: false, ...client });
+    });
+    server.on('secureConnection', (socket) => {
+      console.log(socket.authorized, socket.authorizationError);
+      process.exit();
+    });`;
+  const { stdout } = await promisify(execFile)(process.execPath, ['--input-type=module', '--eval', program], {
+    cwd: join(import.meta.dirname, '../..'),
+    env: { ...process.env, NODE_EXTRA_CA_CERTS: join(directory, 'public.pem') },
+  });
+  expect(stdout).toMatch(/^false /);
 });
 
 test.each([

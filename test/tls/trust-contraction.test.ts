@@ -327,6 +327,24 @@ test('gRPC ends connections on both sides when a CA is removed there; who is tru
     .toEqual(['rejected', 'fulfilled', 'rejected']);
 });
 
+test('the first CA bundle replaces the roots of Node.js, so connections that they verified end', async () => {
+  const volume = new KubeletVolume(join(temporaryDirectory(), 'tls'));
+  const secret = { 'tls.crt': staying.chain, 'tls.key': staying.key };
+  volume.publish(secret);
+  const files = new TlsFiles(volume.directory);
+  onTestFinished(() => files.close());
+  const https = createServer(certificateOf(server), (_request, response) => response.end('hello'));
+  const port = await listen(https);
+  const agent = httpsAgent(files, { keepAlive: true, rejectUnauthorized: false });
+  onTestFinished(() => agent.destroy());
+  await askHttps({ port, ca: one.certificate }, agent);
+  const ended: string[] = [];
+  files.on('connectionsEnded', ({ by }) => ended.push(by));
+  volume.publish({ ...secret, 'ca.crt': one.certificate });
+  await files.check();
+  expect(ended).toEqual(['httpsAgent']);
+});
+
 test('gRPC refuses the first call of a client that connected before its CA was removed', async () => {
   const onServer = mount(server);
   const credentials = await grpcServerCredentials(onServer.files, { requireClientCertificate: true });
