@@ -1,6 +1,6 @@
 import type { CodeOf } from '../core/error-codes.js';
 import { CodedError } from '../core/resilient-error.js';
-import type { ProblemSummary } from '../core/telemetry-messages.js';
+import type { ProblemSummary } from '../core/telemetry-points.js';
 
 export type ConfigErrorCode = CodeOf<'ConfigError'>;
 

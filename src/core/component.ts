@@ -11,7 +11,8 @@ import { redactError, ResilientError } from './resilient-error.js';
 import { Lifecycle, type LifecycleState } from './lifecycle.js';
 import { ListenerGuards, listenerOf, warnOf } from './listener-guards.js';
 import type { StatusDescription, Verdict } from './status-description.js';
-import type { ComponentHandle, OperationMessages, OperationName, PointName } from './telemetry-messages.js';
+import type { ComponentHandle, OperationMessages, OperationName } from './telemetry-messages.js';
+import type { PointName } from './telemetry-points.js';
 import type { Lifetime } from './lifetime.js';
 import { addRunning, isObserved, operationChannel, publishPoint, trace } from './telemetry.js';
 

@@ -1,7 +1,6 @@
 /**
  * The channels of the library on `node:diagnostics_channel`. Their names are API. Without subscribers no message is
- * built. Only the fields of an event that are listed here are published, so contents, tokens and secrets never reach a
- * channel.
+ * built. Of an event, only the fields in telemetry-points.ts are published.
  */
 import { channel, tracingChannel, type Channel, type TracingChannel } from 'node:diagnostics_channel';
 
@@ -9,52 +8,13 @@ import { errorCodeOf, ListenerError } from './errors.js';
 import { ResilientError } from './resilient-error.js';
 import type {
   ComponentHandle,
-  ErrorSummary,
   OperationMessage,
   OperationMessages,
   OperationName,
-  PointMessages,
-  PointName,
 } from './telemetry-messages.js';
+import { fieldsOf, POINTS, type ErrorSummary, type PointName } from './telemetry-points.js';
 
-/**
- * The fields of an event's payload that are published, by the name of the event. Other events have no channel.
- */
-const POINT_FIELDS: {
-  readonly [N in PointName]: readonly Exclude<keyof PointMessages[N], 'component'>[];
-} = {
-  start: [],
-  close: [],
-  change: [
-    'cause',
-    'added',
-    'changed',
-    'removed',
-    'paths',
-    'delayMs',
-    'subject',
-    'fingerprint256',
-    'expiresAt',
-  ],
-  restart: ['attempt', 'delayMs', 'error'],
-  degraded: ['error', 'pollIntervalMs'],
-  recovered: ['backend', 'degradedMs'],
-  warning: ['code', 'message'],
-  unreadable: ['error'],
-  readable: ['unreadableMs'],
-  rejected: ['problems', 'error'],
-  reverted: ['error', 'sources'],
-  expiring: ['remainingMs', 'subject', 'fingerprint256', 'expiresAt'],
-  expired: ['error'],
-  connectionsEnded: ['by', 'connections'],
-  synced: ['namespace', 'pod', 'delayMs'],
-  behind: ['namespace', 'pod', 'waitedMs'],
-  unhealthy: ['error', 'consecutiveFailures'],
-  healthy: [],
-  error: ['error'],
-};
-
-export const pointNames = Object.keys(POINT_FIELDS) as readonly PointName[];
+export const pointNames = Object.keys(POINTS) as readonly PointName[];
 
 const points = new Map<string, Channel>(
   pointNames.map((name) => [name, channel(`resilient-watcher:${name}`)]),
@@ -103,7 +63,7 @@ export function publishPoint(component: ComponentHandle, event: string, payload?
   if (!point?.hasSubscribers) return;
   const given = (payload instanceof Error ? { error: payload } : { ...payload }) as Record<string, unknown>;
   const message: Record<string, unknown> = { component };
-  for (const field of POINT_FIELDS[event as PointName] as readonly string[]) {
+  for (const field of fieldsOf(event as PointName)) {
     const value = given[field];
     if (value !== undefined) message[field] = value instanceof Error ? summaryOf(value) : value;
   }

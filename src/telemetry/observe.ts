@@ -3,12 +3,8 @@ import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { systemClock } from '../core/clock.js';
 import { ListenerError } from '../core/errors.js';
 import { callback, optional, resolveOptions } from '../core/options.js';
-import type {
-  OperationMessages,
-  OperationName,
-  PointMessages,
-  PointName,
-} from '../core/telemetry-messages.js';
+import type { OperationMessages, OperationName, PointMessages } from '../core/telemetry-messages.js';
+import type { PointName } from '../core/telemetry-points.js';
 import { operationChannel, operationNames, pointNames } from '../core/telemetry.js';
 
 /** Something that observes the library until it is closed. */

@@ -1,11 +1,7 @@
 /** What the log says about each event, and which metrics count it. */
 import { isoTime } from '../core/clock.js';
-import type {
-  CertificateSummary,
-  ErrorSummary,
-  PointMessages,
-  PointName,
-} from '../core/telemetry-messages.js';
+import type { PointMessages } from '../core/telemetry-messages.js';
+import type { ErrorSummary, PointName } from '../core/telemetry-points.js';
 import type { CounterName, HistogramName, Labels } from './metrics.js';
 import type { Point } from './observe.js';
 
@@ -118,7 +114,7 @@ export function said({ message, code, name }: ErrorSummary): string {
   return message === '' ? (code ?? name) : message;
 }
 
-function certificateIn({ subject, fingerprint256, expiresAt }: CertificateSummary): string {
+function certificateIn({ subject, fingerprint256, expiresAt }: PointMessages['change']): string {
   if (expiresAt === undefined) return '';
   return `: ${subject}, SHA-256 ${fingerprint256}, expires at ${isoTime(expiresAt)}`;
 }

@@ -4,6 +4,8 @@ import { join } from 'node:path';
 
 import { expect, test } from 'vitest';
 
+import { pointNames } from '../../src/core/telemetry.js';
+import { fieldsOf } from '../../src/core/telemetry-points.js';
 import { pages, root, textOf } from './markdown.js';
 
 const folder = join(root, 'test/package/api');
@@ -45,4 +47,19 @@ test('the types of the payloads are exported', () => {
       .map(([, type = '']) => `${event}: ${type}`),
   );
   expect(unknown).toEqual([]);
+});
+
+test('each point channel is in the table of its page, with the fields of its messages', () => {
+  const rows = [...textOf('docs/observability.md').matchAll(/^\| `resilient-watcher:.*$/gm)].map(([row]) => {
+    const [, names = '', , fields = ''] = row.split('|');
+    return {
+      names: [...names.matchAll(/:(\w+)`/g)].map(([, name = '']) => name),
+      fields: [...fields.matchAll(/`(\w+)`/g)].map(([, field = '']) => field),
+    };
+  });
+  expect(rows.flatMap(({ names }) => names).sort()).toEqual([...pointNames].sort());
+  for (const { names, fields } of rows) {
+    const published = pointNames.filter((name) => names.includes(name)).flatMap((name) => fieldsOf(name));
+    expect({ names, fields: fields.sort() }).toEqual({ names, fields: published.sort() });
+  }
 });
