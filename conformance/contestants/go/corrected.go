@@ -15,9 +15,9 @@ func watchCorrected() {
 		events = watcher.Events
 	}
 	for shown := ""; ; {
-		for first, ok := digestOf(paths); ok && first != shown; first, ok = digestOf(paths) {
+		for first, ok := digestOf(paths[:1]); ok && first != shown; first, ok = digestOf(paths[:1]) {
 			time.Sleep(50 * time.Millisecond)
-			if again, _ := digestOf(paths); again == first {
+			if again, _ := digestOf(paths[:1]); again == first {
 				fmt.Println(first)
 				shown = first
 			}

@@ -23,8 +23,8 @@ except OSError:
 shown = None
 while True:
     changed.clear()
-    while (first := digest_of(paths)) and first != shown:
+    while (first := digest_of(paths[:1])) and first != shown:
         time.sleep(0.05)
-        if digest_of(paths) == first:
+        if digest_of(paths[:1]) == first:
             print(shown := first, flush=True)
     changed.wait(1)

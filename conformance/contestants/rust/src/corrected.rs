@@ -14,10 +14,10 @@ pub fn watch(paths: &[PathBuf]) -> ! {
     let mut shown = None;
     loop {
         while receiver.try_recv().is_ok() {}
-        let mut first = digest_of(paths);
+        let mut first = digest_of(&paths[..1]);
         while first.is_some() && first != shown {
             sleep(Duration::from_millis(50));
-            let again = digest_of(paths);
+            let again = digest_of(&paths[..1]);
             if again == first {
                 println!("{}", again.as_deref().unwrap_or_default());
                 shown = first;
