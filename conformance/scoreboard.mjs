@@ -1,7 +1,7 @@
 /**
  * Runs the suite against every watcher of contestants.mjs.
  *
- *     npm run scoreboard                 all of them, about an hour; writes docs/scoreboard.md and its pictures
+ *     npm run scoreboard                 all of them, up to two hours; writes docs/scoreboard.md and its pictures
  *     npm run scoreboard -- measures     measures again, at a quieter moment, and keeps the verdicts; with names, those
  *                                        measures only: `measures delay idle`. New watchers are played and measured
  *     npm run scoreboard -- Node         those of one language, briefly, and writes nothing; ends with 1 if this

@@ -31,7 +31,7 @@ test('the page and the pictures are those of the recorded run', () => {
 test('README counts the sequences and the other watchers', () => {
   const others = new Set(run.results.map(({ name }) => name)).size - 2;
   expect(textOf('README.md').replace(/\s+/g, ' ')).toContain(
-    `this library and ${others} other watchers, in five languages, handle ${run.list.length} sequences`,
+    `this library and ${others} other watchers, in six languages, handle ${run.list.length} sequences`,
   );
 });
 
