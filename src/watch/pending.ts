@@ -104,7 +104,7 @@ export function dueEach(
   togetherMs: number,
   volumeOf: (key: string) => string | undefined,
   wasAddedOrRemoved: (key: string) => boolean,
-  now: number,
+  { beganAt, now }: Look,
 ): Due {
   const dueOf = new Map<string, number>();
   for (const [key, { dueAt }] of pending) {
@@ -116,8 +116,10 @@ export function dueEach(
   let next = Infinity;
   for (const [key, own] of pending) {
     const dueAt = dueOf.get(volumeOf(key) ?? '') ?? own.dueAt;
-    const reportAt = areAllDue || dueAt > now || wasAddedOrRemoved(key) ? dueAt : dueAt + togetherMs;
-    if (reportAt <= now) due.push(key);
+    const isWaiting = !areAllDue && dueAt <= now && !wasAddedOrRemoved(key);
+    const reportAt = isWaiting ? dueAt + togetherMs : dueAt;
+    // The others may have come due during this look, see `seenAgain`.
+    if (reportAt <= (isWaiting ? beganAt : now)) due.push(key);
     else next = Math.min(next, reportAt);
   }
   return { due, next };

@@ -206,7 +206,7 @@ export class Reporter {
       const appearance = key === KIND ? kindOf(seen) : files.get(key);
       pending.set(key, seenAgain(before.get(key) ?? vanished.get(key), appearance, wait, look));
     }
-    return this.#reportDue(snapshot, files, difference, pending, othersAt, now);
+    return this.#reportDue(snapshot, files, difference, pending, othersAt, look);
   }
 
   /** Reports the pending differences that are due. Returns when the others are due. */
@@ -216,15 +216,16 @@ export class Reporter {
     difference: KeyDifference,
     pending: ReadonlyMap<string, Pending>,
     othersAt: number,
-    now: number,
+    look: Look,
   ): number {
+    const { now } = look;
     const { due, next } = this.#reportsEachFile(snapshot)
       ? dueEach(
           pending,
           this.#options.settleMs,
           (key) => volumeOf(files.get(key) ?? this.#files.get(key)),
           (key) => this.#regrouped.has(key),
-          now,
+          look,
         )
       : dueTogether(pending, othersAt, (key) => this.#regrouped.has(key) && !files.has(key), now);
     // A directory that has appeared is reported with the first of its files.
