@@ -45,7 +45,12 @@ class SimulationRunner {
     const { kind = 'none', failure, isEndless } = result;
     if (isEndless) return { status: 'timeout', reason: failure ?? 'an endless loop' };
     if (failure === undefined) return { status: 'survived', nrOfTests: SCHEDULES };
-    return { status: 'killed', killedBy: [kind], failureMessage: failure, nrOfTests: SCHEDULES };
+    return {
+      status: 'killed',
+      killedBy: [kind],
+      failureMessage: failure.slice(0, 1_000),
+      nrOfTests: SCHEDULES,
+    };
   }
 
   dispose() {

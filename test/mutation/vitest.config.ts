@@ -7,7 +7,7 @@ import base from '../../vitest.config.js';
 const TESTS: Readonly<Record<string, readonly string[]>> = {
   fs: ['fs/**/*', 'watch/!(interleavings)', 'watch/scenarios/scripted'],
   watch: ['watch/!(interleavings)', 'watch/*/*'],
-  write: ['write/*'],
+  write: ['{attacks,write}/*'],
   tls: ['{tls,spiffe}/*'],
 };
 
