@@ -21,7 +21,7 @@ import {
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
-import { AtomicVolume, WriteError } from 'resilient-watcher';
+import { AtomicVolume, isTemporaryName, WriteError } from 'resilient-watcher';
 import { describe, expect, onTestFinished, test } from 'vitest';
 
 import { temporaryName } from '../../src/write/temporary-name.js';
@@ -379,6 +379,32 @@ test('no write is redirected if the pending revision is replaced by a link at an
   }
   // It was there to be replaced at most of the calls.
   expect(redirected).toBeGreaterThan(10);
+});
+
+test('a pending link that is turned to other files is not published', async () => {
+  let refused = 0;
+  for (let at = 0; ; at += 1) {
+    const directory = temporaryDirectory();
+    mkdirSync(join(directory, 'forged'));
+    writeFileSync(join(directory, 'forged/key'), 'forged');
+    const fs = new StrikingFileSystem(at, () => {
+      const link = readdirSync(directory).find((name) => isTemporaryName(name));
+      if (link === undefined) return;
+      rmSync(join(directory, link));
+      symlinkSync('forged', join(directory, link));
+    });
+    const outcome = await new AtomicVolume(directory, { fs: fs.port })
+      .write({ key: 'genuine' })
+      .catch((error: unknown) => error);
+    // Between the last check and the swap it is too late.
+    const isLate = fs.struckBefore === 'lstat' || fs.struckBefore === 'rename';
+    if (existsSync(join(directory, '..data')) && !isLate) {
+      expect(readFileSync(join(directory, '..data/key'), 'utf8')).toBe('genuine');
+    }
+    if (outcome instanceof WriteError && outcome.code === 'ERR_WRITE_CONFLICT') refused += 1;
+    if (!fs.struck) break;
+  }
+  expect(refused).toBeGreaterThan(5);
 });
 
 test('a pending revision that is replaced by another user’s directory is not published', async () => {
