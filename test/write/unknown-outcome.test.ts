@@ -9,7 +9,7 @@ import { expect, test } from 'vitest';
 import type { FileSystem } from '../../src/core/file-system.js';
 import { debris } from '../support/debris.js';
 import { errno } from '../support/faulty-file-system.js';
-import { slowFs } from '../support/intercepted-fs.js';
+import { fsWith, slowFs } from '../support/intercepted-fs.js';
 import { temporaryDirectory } from '../support/temporary-directory.js';
 
 /** What the server does with a rename, which it reports as failed, and what it says afterwards. */
@@ -83,14 +83,43 @@ test.each([
   },
 );
 
-test('if a server reports the rename and the removal of what was written as failed, it is not known what is published', async () => {
-  const fail = (): never => {
+/** Nothing can be renamed or removed. */
+const calls = {
+  rename: () => {
     throw errno('EIO');
-  };
-  const fs = slowFs({ rename: fail, unlink: fail });
-  const directory = temporaryDirectory();
-  const unknown = { name: 'WriteError', step: 'rename', published: null };
-  await expect(atomicWriteFile(join(directory, 'file'), 'new', { fs })).rejects.toMatchObject(unknown);
-  const volume = new AtomicVolume(join(directory, 'volume'), { fs, createDirectory: true });
-  await expect(volume.write({ key: 'new' })).rejects.toMatchObject(unknown);
+  },
+  unlink: () => {
+    throw errno('EIO');
+  },
+};
+
+test.each([
+  ['remote', null],
+  ['disk', false],
+] as const)(
+  'if neither the rename nor the removal of what was written succeeds (%s), published is %s',
+  async (place, published) => {
+    const fs = fsWith(calls, place);
+    const directory = temporaryDirectory();
+    const expected = { name: 'WriteError', step: 'rename', published };
+    await expect(atomicWriteFile(join(directory, 'file'), 'new', { fs })).rejects.toMatchObject(expected);
+    const volume = new AtomicVolume(join(directory, 'volume'), { fs, createDirectory: true });
+    await expect(volume.write({ key: 'new' })).rejects.toMatchObject(expected);
+  },
+);
+
+test('a write that is aborted while it waits for such a server says that the outcome is not known', async () => {
+  const controller = new AbortController();
+  const fs = slowFs({
+    ...calls,
+    rename: () => {
+      controller.abort();
+      throw errno('EBUSY');
+    },
+  });
+  const writing = atomicWriteFile(join(temporaryDirectory(), 'file'), 'new', {
+    fs,
+    signal: controller.signal,
+  });
+  await expect(writing).rejects.toMatchObject({ name: 'WriteError', published: null });
 });
