@@ -3,6 +3,7 @@ import type { Agent, buildConnector, Dispatcher } from 'undici';
 import type { Socket } from 'node:net';
 import { Readable } from 'node:stream';
 
+import { hasMethods } from '../core/options.js';
 import { exportsOf, PackageError } from '../core/package-error.js';
 import { isCaRemoved } from './certificate-set.js';
 import { endLater } from './client-connections.js';
@@ -57,6 +58,18 @@ interface RequestHandler {
   onResponseError(controller: Controller, error: Error): void;
 }
 
+/**
+ * Which handlers are understood. `Guard` hides a handler from undici, which would refuse it: undici 8 no longer takes those
+ * of `fetch()` of Node.js 24.
+ */
+function knownBy({ DecoratorHandler }: Undici): (handler: object) => boolean {
+  let takesOlder = false;
+  const older: object = { onConnect: () => (takesOlder = true) };
+  (new DecoratorHandler(older) as unknown as RequestHandler).onRequestStart({} as Controller, {});
+  const has = (handler: object, name: string): boolean => hasMethods(handler, [name]);
+  return (handler) => has(handler, 'onRequestStart') || (takesOlder && has(handler, 'onConnect'));
+}
+
 /** The connections made with one set. */
 interface Pool {
   readonly agent: Agent;
@@ -82,6 +95,8 @@ function newDispatcher(
   { connect: connectOptions, ...options }: Agent.Options,
   initial: TlsCredentials,
 ): Dispatcher {
+  const isKnown = knownBy(undici);
+
   class TlsFilesDispatcher extends undici.Dispatcher {
     #connector = this.#newConnector(initial);
     readonly #sockets = new Set<Socket>();
@@ -95,6 +110,13 @@ function newDispatcher(
     }
 
     override dispatch(request: Dispatcher.DispatchOptions, handler: Dispatcher.DispatchHandler): boolean {
+      if (!isKnown(handler)) {
+        const fix = 'use the fetch() of the installed package "undici"';
+        throw new TlsError(
+          'ERR_TLS_UNSUPPORTED',
+          `undiciDispatcher: the request comes from another version of undici; ${fix}`,
+        );
+      }
       const pool = this.#pool;
       const dispatchAgain = (): boolean => this.dispatch(request, handler);
       // undici destroys the stream of a request that is taken back; other bodies have not been touched.

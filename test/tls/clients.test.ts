@@ -153,6 +153,17 @@ test('an undici dispatcher has one pool, replaces it with the set, and lets requ
   expect(files.listenerCount('change')).toBe(0);
 });
 
+test('an undici dispatcher refuses a request of a version of undici that it does not understand, and takes those of fetch()', async () => {
+  const { files } = openFiles(secretOf(clientAt(0), ca));
+  const { port } = await startMutualServer();
+  const dispatcher = await undiciDispatcher(files, { connect: { servername: 'localhost' } });
+  const origin = `https://127.0.0.1:${port}`;
+  expect(() => dispatcher.dispatch({ origin, path: '/', method: 'GET' }, {})).toThrow(/another version/);
+  const response = await fetch(origin, { dispatcher } as unknown as RequestInit);
+  expect(await response.text()).toBe('client-0');
+  await dispatcher.close();
+});
+
 test('requests that wait in an undici dispatcher when a CA is removed are sent with the new set, unless their body is a stream', async () => {
   const { volume, files } = openFiles(secretOf(clientAt(0), `${ca}\n${stranger.cert}`));
   const { port, slow, answerSlow } = await startMutualServer();
