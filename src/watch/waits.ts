@@ -69,7 +69,7 @@ export function waitsFor(
   for (const key of isReplaced ? files.keys() : [...added, ...changed]) {
     const file = files.get(key);
     const isFirst = before.isAssumed || before.regrouped.has(key);
-    if (file) waits.set(key, waitFor(file, known.get(key), isFirst, seen, seenAt, options));
+    if (file) waits.set(key, waitForFile(file, known.get(key), isFirst, seen, seenAt, options));
   }
   if (removed.length === 0) return waits;
   const isElsewhere = !isMissing && isRetargeted(before.snapshot, snapshot);
@@ -82,7 +82,7 @@ export function waitsFor(
 }
 
 /** How long a file that is new or has changed waits. */
-function waitFor(
+function waitForFile(
   file: FileSnapshot,
   before: FileSnapshot | undefined,
   isFirst: boolean,

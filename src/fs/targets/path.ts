@@ -26,7 +26,7 @@ import { readingError, wrongPath } from '../target-error.js';
 import { TreeScope } from '../tree-scope.js';
 import { fileAt } from './file.js';
 import { TreeFiles, type TreeReading } from './tree.js';
-import { publishedIn, VolumeFiles, type VolumeReading } from './volume.js';
+import { publishedIn, KnownVolume, type VolumeReading } from './volume.js';
 
 /** How a tree is watched. */
 export interface TreeTargetOptions {
@@ -45,7 +45,7 @@ export class PathTarget implements Target {
   #scope: TreeScope;
   /** The scope at the last look that found something. */
   #shown: TreeScope | undefined;
-  #volume: VolumeFiles | undefined;
+  #volume: KnownVolume | undefined;
   #files: TreeFiles | undefined;
   #last: Found | undefined;
 
@@ -190,7 +190,7 @@ export class PathTarget implements Target {
     if (published?.kind === 'missing') return this.#missing(published.consulted, published);
     if (published?.kind === 'unreadable') return published;
     if (published) {
-      this.#volume ??= new VolumeFiles(this.path, this.#limits);
+      this.#volume ??= new KnownVolume(this.path, this.#limits);
       const reading = yield* this.#volume.look(published, extent, now, disk);
       return reading === MOVED ? MOVED : this.#foundVolume(reading);
     }

@@ -34,8 +34,8 @@ import { isUserVisible } from '../volume-layout.js';
 import { fileAt, unreadFile, type FilePlace, type FileWanted } from './file.js';
 import type { TreeDirectory, TreeLookOptions, TreeNodes, Visited } from './tree-nodes.js';
 import type { TreeVisits } from './tree-visits.js';
-import { readVolume } from './tree-volume.js';
-import { VolumeFiles } from './volume.js';
+import { readTreeVolume } from './tree-volume.js';
+import { KnownVolume } from './volume.js';
 
 export type TreeLookResult =
   | 'read'
@@ -100,7 +100,7 @@ export class TreeLook {
       if (unlisted) {
         const end = yield* this.#list(unlisted, disk);
         if (end) return end;
-      } else if (volume) yield* readVolume(volume, this.#look, this.#visits, this.#isLastAttempt, disk);
+      } else if (volume) yield* readTreeVolume(volume, this.#look, this.#visits, this.#isLastAttempt, disk);
       else if (this.#links.size === 0) return undefined;
       else yield* this.#followLinks(disk);
     }
@@ -255,7 +255,7 @@ export class TreeLook {
   ): void {
     const { options, now } = this.#look;
     const known = this.#nodes.directories.get(key)?.volume;
-    const volume = isVolume ? (known ?? new VolumeFiles(within(options.path, key), options)) : undefined;
+    const volume = isVolume ? (known ?? new KnownVolume(within(options.path, key), options)) : undefined;
     const stamp = { inode: inodeOf(stat), timestampsAreReliable: timestampsAreReliable(stat, now) };
     const identity = identityOf(stat);
     this.#nodes.setDirectory({ key, path, way, identity, ...stamp, isLinked, names, isHiding, volume });

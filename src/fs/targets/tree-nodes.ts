@@ -12,7 +12,7 @@ import type { FileSnapshot } from '../snapshot.js';
 import type { TargetError } from '../target-error.js';
 import { childOf, nameOf, parentOf } from '../tree-key.js';
 import type { TreeScope } from '../tree-scope.js';
-import type { ReachedDirectory, VolumeFiles } from './volume.js';
+import type { ReachedDirectory, KnownVolume } from './volume.js';
 
 /** How a directory is read. */
 export interface TreeOptions extends ReadLimits {
@@ -63,7 +63,7 @@ export interface TreeDirectory {
   /** Whether entries that begin with two dots are hidden: in a volume, or a former volume without its link. */
   readonly isHiding: boolean;
   /** Its files if it is a volume, which shows only its keys. */
-  readonly volume: VolumeFiles | undefined;
+  readonly volume: KnownVolume | undefined;
 }
 
 /** The nodes of a tree. */

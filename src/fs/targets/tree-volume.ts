@@ -11,7 +11,7 @@ import type { TreeVisits } from './tree-visits.js';
 import { publishedIn, type VolumeReading } from './volume.js';
 
 /** Reads a volume in a tree. */
-export function* readVolume(
+export function* readTreeVolume(
   visited: Visited,
   look: TreeLookOptions,
   visits: TreeVisits,

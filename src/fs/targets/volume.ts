@@ -106,7 +106,7 @@ export interface VolumeReading {
 }
 
 /** Remembers the files of one volume. */
-export class VolumeFiles {
+export class KnownVolume {
   readonly #path: string;
   readonly #limits: ReadLimits;
   readonly #rotation = new Rotation<FileSnapshot>();
