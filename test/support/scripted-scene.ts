@@ -59,7 +59,7 @@ export class ScriptedScene extends Scene {
     });
   }
 
-  /** Creates the watcher, without listeners, and does not start it. Time passes while a start waits for it. Its retries come after the whole delay. */
+  /** Creates the watcher, without listeners, and does not start it. Time passes while a start, `add` or `remove` waits for it. Its retries come after the whole delay. */
   override create(
     target: string | readonly string[],
     options: ResilientWatcherOptions = {},
@@ -76,6 +76,11 @@ export class ScriptedScene extends Scene {
       passing.set(started, known);
       return known;
     };
+    // A file that was written and renamed within one tick of the kernel's clock settles first.
+    for (const name of ['add', 'remove'] as const) {
+      const call = watcher[name].bind(watcher);
+      watcher[name] = (path) => timePasses(clock, call(path));
+    }
     return watcher;
   }
 
