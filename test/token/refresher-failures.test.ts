@@ -6,8 +6,7 @@ import { FakeTokenClient, mintTestToken } from 'resilient-watcher/testing';
 import { describe, expect, test, vi } from 'vitest';
 
 import { Outcome } from '../../src/core/outcome.js';
-import { errno } from '../support/faulty-file-system.js';
-import { fsWith, slowFs } from '../support/intercepted-fs.js';
+import { slowFs } from '../support/intercepted-fs.js';
 import { DAY, HOUR, MINUTE, refresherScene, SECOND } from '../support/refresher-scene.js';
 
 const boom = new Error('ECONNREFUSED 10.0.0.1:443');
@@ -199,15 +198,6 @@ describe('failure', () => {
     expect(refresher.current).toBeDefined();
   });
 
-  test('close() does not wait for a prepare() that never returns', async () => {
-    const client = { prepare: () => new Promise(() => {}), requestToken: () => Promise.reject(boom) };
-    const { refresher, clock } = refresherScene({ client });
-    void refresher.start();
-    await clock.advance(SECOND);
-    await refresher.close();
-    expect(clock.pending).toBe(0);
-  });
-
   test('once the token has expired, get() rejects with the last failure as its cause, and `expired` is emitted once', async () => {
     const { refresher, clock, client, events } = refresherScene({ expirationSeconds: HOUR / SECOND });
     await refresher.start();
@@ -303,39 +293,6 @@ describe('a token file that cannot be watched or read never affects the token', 
     await vi.waitFor(() => expect(events('readable')).toMatchObject([{ detail: { unreadableMs: 70_000 } }]));
     await clock.advance(10 * SECOND);
     expect(client.requests.map(({ credential }) => credential?.value)).toEqual([undefined, 'projected-0']);
-  });
-
-  test('one that cannot be read is reported as unreadable, and as readable when it can be', async () => {
-    let isForbidden = false;
-    const fs = fsWith({
-      open: ({ make }) => {
-        if (isForbidden) throw errno('EACCES');
-        return make();
-      },
-    });
-    const { refresher, clock, projected, mints, events } = refresherScene({ fs });
-    await refresher.start();
-    isForbidden = true;
-    projected.show('projected-1');
-    await clock.advance(SECOND);
-    expect(events('unreadable')).toMatchObject([{ detail: { error: { code: 'ERR_TARGET_ACCESS' } } }]);
-    isForbidden = false;
-    projected.backend.hint();
-    await clock.advance(10 * SECOND);
-    expect(events('readable')).toHaveLength(1);
-    expect(mints()).toHaveLength(2);
-  });
-
-  test('it is not watched any more if the refresher is closed while it starts', async () => {
-    for (let microtasks = 0; microtasks < 15; microtasks += 1) {
-      const { refresher, clock, projected } = refresherScene();
-      refresher.start().catch(() => {});
-      for (let turn = 0; turn < microtasks; turn += 1) await Promise.resolve();
-      await refresher.close();
-      await clock.advance(SECOND);
-      expect(projected.backend.subscriptions).toBe(0);
-      expect(clock.pending).toBe(0);
-    }
   });
 });
 
