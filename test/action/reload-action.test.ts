@@ -153,39 +153,6 @@ test('several actions run one after another, and a retry begins with the one tha
   expect(order).toEqual(['first', 'second', 'second']);
 });
 
-test('an update that arrives while a run ends is handled, at whatever point', async () => {
-  for (let jobs = 0; jobs < 30; jobs += 1) {
-    const keys: string[] = [];
-    const action: Action = {
-      name: 'reload',
-      run: (given) => Promise.resolve(void keys.push(...keysIn(given))),
-    };
-    const { reload, settled } = scene({ action });
-    let ended!: () => void;
-    const end = new Promise<void>((resolve) => (ended = resolve));
-    reload.once('succeeded', () => ended());
-    reload.trigger(update('a'));
-    await end;
-    for (let job = 0; job < jobs; job += 1) await Promise.resolve();
-    reload.trigger(update('b'));
-    for (let turn = 0; turn < 5; turn += 1) await settled();
-    expect(keys, `${jobs} microtasks after the event`).toEqual(['a', 'b']);
-    await reload.close();
-  }
-});
-
-test('close() while a run ends leaves no timer behind, at whatever point', async () => {
-  for (let jobs = 0; jobs < 30; jobs += 1) {
-    const { reload, runs, clock, settled } = scene();
-    reload.trigger(update('a'));
-    await settled();
-    runs[0]?.outcome.resolve();
-    for (let job = 0; job < jobs; job += 1) await Promise.resolve();
-    await reload.close();
-    expect(clock.pending, `${jobs} microtasks after the end`).toBe(0);
-  }
-});
-
 test('close() during the splay ends the wait, and idle() resolves', async () => {
   const { reload, runs, clock, settled } = scene({ splayMs: 1_000, random: () => 0.5, maxAttempts: 1 });
   reload.trigger(update('a'));
@@ -263,18 +230,4 @@ test('what was not handled is kept, whatever happened to it, until a run succeed
   reload.trigger(update('d'));
   await reload.close();
   expect([left(), clock.pending]).toEqual([['c', 'd'], 0]);
-});
-
-test('an update that arrives as an attempt begins never runs beside it', async () => {
-  const { reload, runs, events, settled } = scene();
-  reload.once('started', () => reload.trigger(update('b')));
-  reload.trigger(update('a'));
-  for (let run = 0; run < 2; run += 1) {
-    await settled();
-    expect(runs.slice(run + 1)).toEqual([]);
-    runs[run]?.outcome.resolve();
-  }
-  await reload.idle();
-  expect(events).toEqual(['succeeded a', 'succeeded b']);
-  expect(reload.unhandled).toBeUndefined();
 });
