@@ -1,5 +1,5 @@
 /** What happens between two system calls of a check. The file system is the real one; the moment is chosen. */
-import { appendFileSync, chmodSync, renameSync, statSync, unlinkSync, writeFileSync } from 'node:fs';
+import { appendFileSync, statSync, unlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
 import { ResilientWatcher, type ResilientWatcherOptions } from 'resilient-watcher';
@@ -9,7 +9,6 @@ import { expect, onTestFinished, test } from 'vitest';
 import { faultyFileSystem } from '../support/faulty-file-system.js';
 import type { CallName } from '../support/intercepted-fs.js';
 import { ScriptedScene } from '../support/scripted-scene.js';
-import { temporaryDirectory } from '../support/temporary-directory.js';
 
 type Call = [name: CallName, path: string];
 
@@ -39,40 +38,6 @@ function race({ sync = true } = {}) {
     },
   };
 }
-
-/** Waits until a change is one of another time than the last write of the file, as renames are distinguished by. */
-function afterTick(file: string): void {
-  const written = statSync(file, { bigint: true }).mtimeNs;
-  const probe = join(temporaryDirectory(), 'probe');
-  do writeFileSync(probe, '');
-  while (statSync(probe, { bigint: true }).mtimeNs <= written + 10_000_000n);
-}
-
-test('a partly written file that is unlinked between open and read is not considered complete', async () => {
-  const { root, file, clock, backend, reported, before, create } = race();
-  writeFileSync(file, 'one');
-  const watcher = create(file);
-  await watcher.start();
-  // Never the same inode again: the old one lives on.
-  renameSync(file, join(root, 'old'));
-  writeFileSync(file, 'two, ');
-  before(
-    (name) => name === 'fstat',
-    () => {
-      afterTick(file);
-      unlinkSync(file); // its inode changes, after its last byte
-    },
-  );
-  backend.hint();
-  await watcher.idle();
-  expect(reported).toEqual(['one']);
-  writeFileSync(file, 'two, the rest');
-  backend.hint();
-  await watcher.idle();
-  await clock.advance(50);
-  await watcher.idle();
-  expect(reported).toEqual(['one', 'two, the rest']);
-});
 
 test('a target that disappears after long writing still gets the whole grace period', async () => {
   const { file, clock, backend, reported, create } = race();
@@ -107,31 +72,6 @@ test('hints before a check lead to one check, and hints during it to one more', 
   thrice();
   await watcher.idle();
   expect(watcher.status().checks).toBe(checks + 2);
-});
-
-test('chmod during a write in place does not make the file complete', async () => {
-  const { file, clock, backend, reported, create } = race();
-  writeFileSync(file, 'one');
-  const watcher = create(file);
-  await watcher.start();
-  writeFileSync(file, 'two, ');
-  // Until the clock that stamps the inode has moved on.
-  for (
-    let mode = 0o600;
-    statSync(file, { bigint: true }).ctimeNs <= statSync(file, { bigint: true }).mtimeNs;
-    mode ^= 0o4
-  ) {
-    chmodSync(file, mode);
-  }
-  backend.hint();
-  await watcher.idle();
-  expect(reported).toEqual(['one']);
-  appendFileSync(file, 'the rest');
-  backend.hint();
-  await watcher.idle();
-  await clock.advance(50);
-  await watcher.idle();
-  expect(reported).toEqual(['one', 'two, the rest']);
 });
 
 test('a file that is never quiet is reported at the limit, as it is then', async () => {

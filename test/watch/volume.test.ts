@@ -10,33 +10,6 @@ import { ScriptedFs } from '../support/scripted-fs.js';
 import { ScriptedScene } from '../support/scripted-scene.js';
 
 describe('a volume', () => {
-  test.each(['rename', 'remove'] as const)('swapped by %s is one change per revision', async (swap) => {
-    const scene = new ScriptedScene();
-    const volume = new KubeletVolume(join(scene.root, 'tls'), { swap });
-    volume.publish({ 'tls.crt': 'c1', 'tls.key': 'k1', 'conf.d/app.yaml': 'a1' });
-    await scene.watch(volume.directory);
-    expect(scene.takeChanges()).toEqual([
-      {
-        kind: 'volume',
-        files: { 'conf.d/app.yaml': 'a1', 'tls.crt': 'c1', 'tls.key': 'k1' },
-        keys: '+conf.d/app.yaml,tls.crt,tls.key ~ -',
-      },
-    ]);
-    volume.publish({ 'tls.crt': 'c2', 'tls.key': 'k2', 'ca.crt': 'ca' });
-    await scene.hint();
-    expect(scene.takeChanges()).toEqual([
-      {
-        kind: 'volume',
-        files: { 'ca.crt': 'ca', 'tls.crt': 'c2', 'tls.key': 'k2' },
-        keys: '+ca.crt ~tls.crt,tls.key -conf.d/app.yaml',
-      },
-    ]);
-    expect(scene.watcher.current?.revision).toBe(volume.revision);
-    volume.publish({ 'tls.crt': 'c2', 'tls.key': 'k2', 'ca.crt': 'ca' });
-    await scene.settle();
-    expect(scene.takeChanges()).toEqual([]);
-  });
-
   test.each(['.', '..', './', '/', '../volume'])(
     'whose ..data is retargeted to "%s" is unreadable: the published set stands until there is another one',
     async (target) => {

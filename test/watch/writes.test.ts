@@ -27,25 +27,6 @@ function reports({ changes }: ScriptedScene): string[] {
   });
 }
 
-test.each<[string, string, SceneOptions]>([
-  ['in a directory that is new in a tree', 'tree', { recursive: true }],
-  ['whose directory was missing', 'tree/new/file', {}],
-])('a file %s, half written before anybody watched there', async (_, target, options) => {
-  const scene = new ScriptedScene();
-  mkdirSync(scene.at('tree'));
-  await watch(scene, target, options);
-  mkdirSync(scene.at('tree/new'));
-  writeFileSync(scene.at('tree/new/file'), 'half');
-  scene.backend.hint(scene.at('tree/new'));
-  await scene.pass(30);
-  appendFileSync(scene.at('tree/new/file'), ' and half');
-  scene.backend.hint(scene.at('tree/new/file'));
-  await scene.pass(30);
-  expect(reports(scene)).toEqual([]);
-  await scene.pass(100);
-  expect(reports(scene)).toEqual([expect.stringMatching(/file=half and half$/)]);
-});
-
 test.each<[string, string | readonly string[], SceneOptions]>([
   ['a file', 'current/d/new', {}],
   ['a file, itself a link', 'link', {}],
