@@ -435,18 +435,6 @@ describe('a tree that changes while it is watched', () => {
     expect(keysOf(watcher)).toEqual(['d/4', 'e']);
   });
 
-  test('calls are made during a check, and one after another without waiting', async () => {
-    const { watcher } = await startTree(KEYS);
-    const checking = watcher.check();
-    await Promise.all([watcher.remove('a'), watcher.remove('d'), watcher.add('a/c'), checking]);
-    expect(keysOf(watcher)).toEqual(['a/c/3', 'e']);
-    const closing = watcher.add('d');
-    await watcher.close();
-    await closing;
-    await expect(watcher.add('a')).rejects.toMatchObject({ code: 'ERR_CLOSED' });
-    await expect(watcher.remove('e')).rejects.toMatchObject({ code: 'ERR_CLOSED' });
-  });
-
   test('what cannot be meant is refused, and changes nothing', async () => {
     const { watcher, changes, root } = await startTree([...KEYS, 'cache/x'], {
       recursive: { ignore: ['**/cache', (path) => path === 'd'] },

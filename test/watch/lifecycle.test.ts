@@ -17,7 +17,6 @@ import {
 import { FakeClock, KubeletVolume, ScriptedBackend } from 'resilient-watcher/testing';
 import { expect, expectTypeOf, onTestFinished, test, vi } from 'vitest';
 
-import { slowFs, type Called } from '../support/intercepted-fs.js';
 import { rounds } from '../support/rounds.js';
 import { ScriptedScene } from '../support/scripted-scene.js';
 import { temporaryDirectory } from '../support/temporary-directory.js';
@@ -271,27 +270,6 @@ test('printed forms never contain contents', async () => {
     expect(printed).not.toContain(Buffer.from('s3cret').toString('hex'));
     expect(printed).not.toContain(JSON.stringify([...Buffer.from('s3cret')]).slice(1, -1));
   }
-});
-
-test('close() during a call of start() that hangs resolves, and nothing is subscribed', async () => {
-  let ask = (): void => undefined;
-  let answer = (): void => undefined;
-  const asked = new Promise<void>((resolve) => (ask = resolve));
-  const answers = new Promise<void>((resolve) => (answer = resolve));
-  // A server that does not answer.
-  const lstat = async ({ make }: Called): Promise<unknown> => {
-    ask();
-    await answers;
-    return make();
-  };
-  const { watcher, backend, clock } = watchedKey({ fs: slowFs({ lstat }) });
-  const refused = expect(watcher.start()).rejects.toThrow(ClosedError);
-  await asked;
-  await watcher.close();
-  expect([backend.subscriptions, clock.pending]).toEqual([0, 0]);
-  answer();
-  await refused;
-  expect([backend.subscribed, backend.directories]).toEqual([0, []]);
 });
 
 test('close() waits for a backend that is being subscribed, and closes the subscription', async () => {

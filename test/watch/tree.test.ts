@@ -90,24 +90,6 @@ describe.each<SceneKind>(['scripted', 'poll', 'fs', 'parcel'])('a tree, with hin
   });
 });
 
-test('a hint with a path leads to a check of that path only, one without leads to a check of everything', async () => {
-  const scene = open(new ScriptedScene());
-  await watchTree(scene);
-  write(scene, 'a');
-  write(scene, 'b');
-  await shows(scene, ['a'], 'a');
-  scene.backend.hint();
-  await scene.watcher.idle();
-  await scene.clock.advance(1_000);
-  await scene.watcher.idle();
-  expect(keysOf(scene)).toEqual(['a', 'b']);
-  write(scene, 'c');
-  await scene.watcher.check();
-  await scene.clock.advance(1_000);
-  await scene.watcher.idle();
-  expect(keysOf(scene)).toEqual(['a', 'b', 'c']);
-});
-
 test.each([true, false])(
   'a file that is written all the time does not delay the others, recursive: %s',
   async (recursive) => {

@@ -80,23 +80,6 @@ describe('on real files', () => {
     expect(errors).toHaveLength(1);
   });
 
-  test.each(['EACCES', 'EIO', 'EMFILE'])(
-    'a failure at the start that does not last is not reported: %s',
-    async (code) => {
-      const { fs, set } = switchable();
-      const { path, watcher, errors } = watchedFile({ fs });
-      writeFileSync(path, 'good');
-      let failures = 0;
-      set((name, [at]) => {
-        if (name === 'lstat' && at === path && (failures += 1) === 1) throw errno(code, path);
-      });
-      await watcher.start();
-      expect(String(watcher.current?.content)).toBe('good');
-      expect(failures).toBeGreaterThan(1);
-      expect(errors).toEqual([]);
-    },
-  );
-
   test('41 links in a row are too many, 40 are not', async () => {
     const { path, watcher, errors, settle } = watchedFile();
     writeFileSync(join(dirname(path), 'link-0'), 'reached');
@@ -182,20 +165,6 @@ describe('with a file system that fails', () => {
       await settle();
       expect(watcher.status().target).toBe('file');
     }
-  });
-
-  test('being unreadable for less than the grace period is not reported', async () => {
-    const { fs, set } = switchable();
-    const { path, watcher, errors, settle } = watchedFile({ fs });
-    writeFileSync(path, 'good');
-    await watcher.start();
-    set((name) => fail(name === 'open', 'EACCES'));
-    writeFileSync(path, 'better');
-    await watcher.check();
-    set(undefined);
-    await settle();
-    expect(errors).toEqual([]);
-    expect(String(watcher.current?.content)).toBe('better');
   });
 
   test('a directory that may once not be looked up is listened to again after the next resync', async () => {
