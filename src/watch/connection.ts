@@ -115,7 +115,7 @@ export class Connection {
     this.#directories = directories;
     this.#eventless = eventless;
     const state = this.#state;
-    if (state.tag === 'closed') return this.#open();
+    if (state.tag === 'closed') return this.#subscribe((error) => this.#degrade(error));
     if (state.tag === 'suspended' && eventless === undefined) this.#resume(state);
     if (state.tag !== 'up') return [];
     const { backend, watches } = state.subscribed;
@@ -157,14 +157,14 @@ export class Connection {
     return this.#directories.map(({ path }) => path);
   }
 
-  /** The first subscription. A failure leads to polling, not to an error. */
-  async #open(): Promise<readonly string[]> {
+  /** Subscribes. A failure leads to polling, not to an error. @param failed sets the state after a failure. */
+  async #subscribe(failed: (error: BackendError) => void): Promise<readonly string[]> {
     try {
       await this.#connect();
       return this.#paths;
     } catch (error) {
       if (this.#lifetime.ended) return [];
-      this.#degrade(error as BackendError);
+      failed(error as BackendError);
       this.#recover();
       return [];
     }
@@ -180,15 +180,7 @@ export class Connection {
     // Closed first: the next one may need its watches.
     this.#takeDown(error);
     Ticker.start(this, this.#polling);
-    try {
-      await this.#connect();
-      return this.#paths;
-    } catch (failure) {
-      if (this.#lifetime.ended) return [];
-      this.#state = { tag: 'recovering', error: failure as BackendError };
-      this.#recover();
-      return [];
-    }
+    return this.#subscribe((failure) => (this.#state = { tag: 'recovering', error: failure }));
   }
 
   #suspend(error: BackendError): void {
