@@ -69,8 +69,8 @@ export class Activity {
   }
 
   #release(looks: number): void {
-    const ready = this.#waiters.filter((waiter) => waiter.looks <= looks);
-    if (ready.length > 0) this.#waiters = this.#waiters.filter((waiter) => waiter.looks > looks);
-    for (const { resolve } of ready) resolve();
+    const waiters = this.#waiters;
+    this.#waiters = waiters.filter((waiter) => waiter.looks > looks);
+    for (const waiter of waiters) if (waiter.looks <= looks) waiter.resolve();
   }
 }
