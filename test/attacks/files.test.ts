@@ -8,13 +8,14 @@ import {
   readFileSync,
   readdirSync,
   renameSync,
+  rmSync,
   statSync,
   symlinkSync,
   writeFileSync,
 } from 'node:fs';
 import { dirname, join } from 'node:path';
 
-import { AtomicVolume, atomicWriteFile, atomicWriteFileSync } from 'resilient-watcher';
+import { AtomicVolume, atomicWriteFile, atomicWriteFileSync, type WriteError } from 'resilient-watcher';
 import { describe, expect, test } from 'vitest';
 
 import { temporaryName } from '../../src/write/temporary-name.js';
@@ -236,6 +237,39 @@ test('a write stays in the same directory if the directory is replaced by a link
     if (!fs.struck) break;
   }
   expect(replaced).toBeGreaterThan(5);
+});
+
+test('links that lead to each other end with an error', async () => {
+  const directory = temporaryDirectory();
+  symlinkSync('two', join(directory, 'one'));
+  symlinkSync('one', join(directory, 'two'));
+  for (const path of ['one', 'one/token']) {
+    const refused = {
+      name: 'WriteError',
+      published: false,
+      message: expect.stringMatching(/links/) as string,
+    };
+    await expect(atomicWriteFile(join(directory, path), 'x')).rejects.toMatchObject(refused);
+  }
+});
+
+test('a link on the way that disappears at any call is followed, or the write fails and says so', async () => {
+  const codes = new Set<unknown>();
+  for (let at = 0; ; at += 1) {
+    const directory = temporaryDirectory();
+    mkdirSync(join(directory, 'target'));
+    symlinkSync('target', join(directory, 'link'));
+    const fs = new StrikingFileSystem(at, () => rmSync(join(directory, 'link')));
+    const writing = atomicWriteFile(join(directory, 'link/file'), 'x', { fs: fs.port });
+    codes.add(
+      await writing.then(
+        () => 'written',
+        (error: unknown) => (error as WriteError).code,
+      ),
+    );
+    if (!fs.struck) break;
+  }
+  expect([...codes].sort()).toEqual(['ERR_WRITE_CONFLICT', 'ERR_WRITE_NO_DIRECTORY', 'written']);
 });
 
 test('with thousands of planted names, a write examines a bounded number', () => {
