@@ -19,8 +19,22 @@ const withoutDescriptors = (calls: Partial<Record<CallName, (call: Called) => un
     ...calls,
   });
 
-test('files and volumes are still written, compared, swept and read', async () => {
-  const fs = withoutDescriptors();
+/** /proc is that of another PID namespace: the number of a descriptor is that of another directory. */
+const withForeignDescriptors = (): FileSystem =>
+  slowFs({
+    lstat: ({ args: [path, ...rest], make }) =>
+      make([String(path).startsWith('/proc/') ? '/' : path, ...rest]),
+    open: ({ args: [path], make }) => {
+      if (String(path).startsWith('/proc/')) throw errno('ENOENT');
+      return make();
+    },
+  });
+
+test.each([
+  ['no descriptors', withoutDescriptors],
+  ['those of another process', withForeignDescriptors],
+])('files and volumes are still written, compared, swept and read (%s)', async (_, make) => {
+  const fs = make();
   const directory = temporaryDirectory();
   await atomicWriteFile(join(directory, 'a/b/file'), 'one', { fs, createDirectory: true });
   await atomicWriteFile(join(directory, 'a/b/file'), 'two', { fs });
