@@ -159,6 +159,15 @@ test('with ifChanged, an equal file is not touched, and a mode alone is a change
   expect(modeOf(path)).toBe('640');
 });
 
+test('with ifChanged, a file of many megabytes is compared as a whole', async () => {
+  const { path } = existing();
+  const data = Buffer.alloc(3 * 2 ** 20, 'x');
+  await atomicWriteFile(path, data);
+  expect((await atomicWriteFile(path, data, { ifChanged: true })).written).toBe(false);
+  data[data.length - 1] = 0;
+  expect((await atomicWriteFile(path, data, { ifChanged: true })).written).toBe(true);
+});
+
 test.each(['EACCES', 'EAGAIN'])(
   'with ifChanged, a file that cannot be compared (%s) is replaced',
   async (code) => {
