@@ -19,7 +19,8 @@ import { FakeClock, KubeletVolume } from 'resilient-watcher/testing';
 import { expect, test } from 'vitest';
 
 import { temporaryName } from '../../src/write/temporary-name.js';
-import { interceptedFs, slowFs, withoutDescriptor, type Called } from '../support/intercepted-fs.js';
+import { errno } from '../support/faulty-file-system.js';
+import { fsWith, interceptedFs, slowFs, withoutDescriptor, type Called } from '../support/intercepted-fs.js';
 import { aDayLater, later } from '../support/later.js';
 import { temporaryDirectory } from '../support/temporary-directory.js';
 
@@ -223,6 +224,31 @@ test('a replaced revision stays for graceMs, and is then removed without another
   expect(revisionsIn(directory)).toEqual([revisions[2]]);
   expect(await contentsOf(volume)).toEqual({ key: '3' });
   while (clock.pending > 0) await clock.advance(1000);
+});
+
+test('the time of grace begins when a revision is replaced, and not when it is written again', async () => {
+  const directory = temporaryDirectory();
+  const clock = new FakeClock();
+  const volume = new AtomicVolume(directory, { clock, graceMs: 1000 });
+  const { revision } = await volume.write({ key: '1' });
+  expect((await volume.write({ key: '1' })).changed).toBe(false);
+  await clock.advance(900);
+  await volume.write({ key: '2' });
+  await clock.advance(500);
+  // Comes after a removal that is due.
+  await volume.write({ key: '2' });
+  expect(revisionsIn(directory)).toContain(revision);
+  while (clock.pending > 0) await clock.advance(1000);
+});
+
+test('clear() rejects if the directory is there and cannot be opened', async () => {
+  const fs = fsWith({
+    open: () => {
+      throw errno('EACCES');
+    },
+  });
+  const volume = new AtomicVolume(temporaryDirectory(), { fs });
+  await expect(volume.clear()).rejects.toMatchObject({ name: 'WriteError', step: 'open-directory' });
 });
 
 test('the pending revision of another writer is left alone for a day; what was not announced, and what kubelet left, is removed', async () => {
