@@ -133,6 +133,17 @@ describe('a credential bundle and a trust bundle', () => {
   });
 });
 
+test('a bundle that is missing, or has no key, is named', async () => {
+  const { volume, files } = mount();
+  await files.start();
+  expect(files.status().rejected?.message).toBe(`There is no file "${bundleIn(volume.directory)}"`);
+  volume.publish({ 'bundle.pem': first.chain });
+  await files.check();
+  expect(files.status().rejected?.message).toMatch(
+    /bundle\.pem" is a file without a private key; TlsFiles takes /,
+  );
+});
+
 test('a key that is published without its chain waits for it, wherever the two files are', async () => {
   const directory = temporaryDirectory();
   mkdirSync(directory, { recursive: true });

@@ -227,6 +227,14 @@ describe('a bad set is rejected and the last good one stays:', () => {
   });
 });
 
+test('a CA bundle is used as long as one of its certificates is valid', async () => {
+  const { volume, files } = watchedFiles();
+  volume.publish(secretOf(good, chain(old.cert, root.cert)));
+  await files.start();
+  expect(files.status().rejected).toBeNull();
+  expect(files.current?.fingerprint256).toBe(fingerprintOf(good));
+});
+
 test('a chain is served in any order, with its root or without, and with a certificate twice', async () => {
   const { volume, files, events } = watchedFiles();
   const rest = [
