@@ -5,10 +5,10 @@ import base from '../../vitest.config.js';
 
 /** What proves the code of a folder of src, except what takes too long to be run for each change. */
 const TESTS: Readonly<Record<string, readonly string[]>> = {
-  fs: ['fs/**/*', 'watch/!(interleavings)', 'watch/scenarios/scripted'],
-  watch: ['watch/!(interleavings)', 'watch/*/*'],
-  write: ['{attacks,write}/*'],
-  tls: ['{tls,spiffe}/*'],
+  fs: ['wrong-arguments', 'fs/**/*', 'watch/!(interleavings)', 'watch/scenarios/scripted'],
+  watch: ['wrong-arguments', 'watch/!(interleavings)', 'watch/*/*'],
+  write: ['wrong-arguments', '{attacks,write}/*'],
+  tls: ['wrong-arguments', '{tls,spiffe}/*'],
 };
 
 /** Stryker asks for threads, which cannot change the umask or the user of their process. */
