@@ -14,7 +14,7 @@ import { isUnchanged } from '../fs/file-identity.js';
 import { FileSnapshot } from '../fs/snapshot.js';
 import { betterCause, type ChangeCause } from './change.js';
 
-/** What a difference looks like: the file, undefined if it is gone, or why it cannot be read. */
+/** What a difference looks like: the file, or how it is gone, or why it cannot be read. */
 type Appearance = FileSnapshot | string | undefined;
 
 /** How long a difference waits. */
@@ -57,7 +57,7 @@ export function seenAgain(
 ): Pending {
   const firstSeen = before?.firstSeen ?? now;
   const unchangedSince = before && looksSame(before.appearance, appearance) ? before.unchangedSince : now;
-  let dueAt = Math.min(unchangedSince + quietMs, appearance === undefined ? Infinity : firstSeen + maxMs);
+  let dueAt = Math.min(unchangedSince + quietMs, firstSeen + maxMs);
   // If its time came during this look, it may have changed since it was seen: another look decides.
   if (quietMs > 0 && beganAt < dueAt && dueAt <= now) dueAt = now + 1;
   return { cause: betterCause(before?.cause ?? cause, cause), appearance, firstSeen, unchangedSince, dueAt };

@@ -24,6 +24,9 @@
  * reported at once, but a file added to a group whose other files are changing is reported together with them.
  */
 import type { Clock, Scheduled } from '../core/clock.js';
+import { errnoOf } from '../core/errno.js';
+import type { Steps } from '../core/steps.js';
+import type { Disk } from '../fs/disk.js';
 import type { Observation } from '../fs/observation.js';
 import { linksIn } from '../fs/resolve.js';
 import { FileSnapshot, filesIn, MissingSnapshot, SetSnapshot, type Snapshot } from '../fs/snapshot.js';
@@ -38,7 +41,7 @@ import {
 } from './change.js';
 import { isPartlyRetargeted, NO_FILES, filterKeys, volumeOf, type Files } from './difference.js';
 import { dueEach, dueTogether, seenAgain, vanishedOf, type Look, type Pending } from './pending.js';
-import { KIND, waitForLoss, waitsFor, type SeenFiles, type WaitOptions } from './waits.js';
+import { KIND, waitsFor, type SeenFiles, type WaitOptions } from './waits.js';
 import type { WatcherEvent } from './watcher-events.js';
 
 /** An observation that can be compared with the last report. */
@@ -84,6 +87,8 @@ export class Reporter {
   #regrouped: ReadonlySet<string> = NO_KEYS;
   #timer: Scheduled | undefined;
   #isClosed = false;
+  /** When volumes that the last look did not find last changed, ns. */
+  readonly #volumeTimes = new Map<string, bigint | undefined>();
 
   /** @param path the watched path. */
   constructor(path: string, options: ReporterOptions, receiver: Receiver) {
@@ -119,6 +124,27 @@ export class Reporter {
 
   get #files(): Files {
     return filesIn(this.#snapshot);
+  }
+
+  /**
+   * A look, and when the volumes of reported files that it has not found last changed: that shows whether they were
+   * there in the meantime.
+   */
+  *lookThrough(look: Steps<Observation>, disk: Disk): Steps<Observation> {
+    const seen = yield* look;
+    this.#volumeTimes.clear();
+    if (seen.kind !== 'found' || seen.snapshot === this.#snapshot) return seen;
+    const files = filesIn(seen.snapshot);
+    for (const [key, file] of this.#files) {
+      const volume = files.has(key) ? undefined : volumeOf(file);
+      if (volume === undefined || this.#volumeTimes.has(volume)) continue;
+      try {
+        this.#volumeTimes.set(volume, (yield* disk.afresh.lstat(volume))?.mtimeNs);
+      } catch (error) {
+        if (errnoOf(error) === undefined) throw error;
+      }
+    }
+    return seen;
   }
 
   close(): void {
@@ -162,7 +188,9 @@ export class Reporter {
     }
     const reason = reasonOf(error);
     if (this.#unreadable && reasonOf(this.#unreadable.error) === reason) return Infinity;
-    const pending = seenAgain(before.get(UNREADABLE), reason, waitForLoss(this.#options), look);
+    const { missingGraceMs, maxSettleMs } = this.#options;
+    const wait = { quietMs: missingGraceMs, maxMs: missingGraceMs + maxSettleMs };
+    const pending = seenAgain(before.get(UNREADABLE), reason, wait, look);
     if (pending.dueAt > now) {
       this.#pending = new Map([[UNREADABLE, pending]]);
       return pending.dueAt;
@@ -203,10 +231,16 @@ export class Reporter {
     }
     const pending = new Map<string, Pending>();
     for (const [key, wait] of waits) {
-      const appearance = key === KIND ? kindOf(seen) : files.get(key);
+      const appearance = key === KIND ? kindOf(seen) : (files.get(key) ?? this.#goneAt(key));
       pending.set(key, seenAgain(before.get(key) ?? vanished.get(key), appearance, wait, look));
     }
     return this.#reportDue(snapshot, files, difference, pending, othersAt, look);
+  }
+
+  /** A file that is gone: when its volume last changed, if it comes from one. */
+  #goneAt(key: string): string | undefined {
+    const time = this.#volumeTimes.get(volumeOf(this.#files.get(key)) ?? '');
+    return time === undefined ? undefined : `gone ${time}`;
   }
 
   /** Reports the pending differences that are due. Returns when the others are due. */

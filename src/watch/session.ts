@@ -323,9 +323,9 @@ export class Session {
     // Reading the mount table takes as long as a look, so a look for an event uses the last reading.
     if (extent !== 'hints' || !this.#mounts) this.#mounts = Mounts.of(fs);
     const mounts = this.#mounts;
-    const answers = event && answersOf(event, fs);
     this.#beganAt = clock.monotonic();
-    const look = this.#target.look(extent, clock.now(), new Disk(fs, mounts, answers));
+    const disk = new Disk(fs, mounts, event && answersOf(event, fs));
+    const look = this.#reporter.lookThrough(this.#target.look(extent, clock.now(), disk), disk);
     const seen = run(look, () => this.#state === 'closed');
     return seen instanceof Promise
       ? seen.then((found) => this.#found(found, cause, mounts, round))

@@ -7,6 +7,7 @@ import * as views from './views.js';
 import type { Steps, World } from './world.js';
 
 const VOLUME = '/m/v';
+const LINKS = '/m/l';
 const REVISION = '..2030_01_01_00_00_00.1';
 const GAPS = 20;
 
@@ -28,21 +29,26 @@ function* driver(fs: Fs, world: World): Steps {
   }
 }
 
-function polled(path: string): Kind {
+function polled(path: string | readonly string[], key: string, isRecursive = false): Kind {
   return (world) => {
-    directories(world, '/m', VOLUME);
+    directories(world, '/m', VOLUME, LINKS);
+    world.machine.process().fs.symlinkSync('../v/a', `${LINKS}/a`);
     world.actor('driver', (fs) => driver(fs, world));
+    const pollIntervalMs = world.choices.oneOf([1_000, 200]);
+    const common = { backend: 'poll', pollIntervalMs, resyncIntervalMs: 0 } as const;
     return {
       path,
-      options: { backend: 'poll', pollIntervalMs: world.choices.oneOf([1_000, 200]), resyncIntervalMs: 0 },
+      options: isRecursive ? { ...common, recursive: true } : common,
       unitOf: () => VOLUME,
-      see: (fs) => rename(views.group(fs, [`${VOLUME}/a`]), () => 'a'),
+      see: (fs) => rename(views.group(fs, [`${VOLUME}/a`]), () => key),
     };
   };
 }
 
-/** No sets: a tree or group of which only a part is in a gap takes several looks for proof. */
 export const POLLED: Readonly<Record<string, Kind>> = {
-  'polled-key': polled(`${VOLUME}/a`),
-  'polled-volume': polled(VOLUME),
+  'polled-key': polled(`${VOLUME}/a`, 'a'),
+  'polled-volume': polled(VOLUME, 'a'),
+  'polled-group': polled([`${VOLUME}/a`], `${VOLUME}/a`),
+  'polled-tree': polled(VOLUME, 'a', true),
+  'polled-links': polled(LINKS, 'a'),
 };
