@@ -15,12 +15,12 @@ import { join } from 'node:path';
 import { inspect } from 'node:util';
 
 import { AtomicVolume, type AtomicVolumeOptions, type VolumeEntry } from 'resilient-watcher';
-import { FakeClock, KubeletVolume } from 'resilient-watcher/testing';
+import { FakeClock } from 'resilient-watcher/testing';
 import { expect, test } from 'vitest';
 
 import { temporaryName } from '../../src/write/temporary-name.js';
 import { errno } from '../support/faulty-file-system.js';
-import { fsWith, interceptedFs, slowFs, withoutDescriptor, type Called } from '../support/intercepted-fs.js';
+import { fsWith, slowFs, withoutDescriptor, type Called } from '../support/intercepted-fs.js';
 import { aDayLater, later } from '../support/later.js';
 import { temporaryDirectory } from '../support/temporary-directory.js';
 
@@ -298,36 +298,6 @@ test('when another process swaps while the links are created, they match the rev
   });
   await new AtomicVolume(directory, { fs }).write({ ours: '' });
   expect(readdirSync(directory).filter((name) => !name.startsWith('..'))).toEqual(['theirs']);
-});
-
-test('read() returns files of one revision, at whichever of its calls the volume is swapped', async () => {
-  for (let at = 1; ; at += 1) {
-    const volume = new AtomicVolume(temporaryDirectory());
-    await volume.write({ crt: '0', key: '0', 'd/extra': '0' });
-    const kubelet = new KubeletVolume(volume.directory);
-    let calls = 0;
-    const fs = interceptedFs(({ make }) => {
-      if ((calls += 1) === at) kubelet.publish({ crt: '1', key: '1' });
-      return make();
-    });
-    const contents = JSON.stringify(await contentsOf(new AtomicVolume(volume.directory, { fs })));
-    expect(['{"crt":"0","d/extra":"0","key":"0"}', '{"crt":"1","key":"1"}']).toContain(contents);
-    if (calls < at) break;
-  }
-});
-
-test('read() waits for the end of a swap that removes the link and creates it again', async () => {
-  const directory = temporaryDirectory();
-  const kubelet = new KubeletVolume(directory, { swap: 'remove' });
-  kubelet.publish({ key: '1' });
-  for (const { name } of kubelet.steps({ key: '2' })) if (name === 'unlink') break;
-  const clock = new FakeClock();
-  const reading = new AtomicVolume(directory, { clock }).read();
-  while (clock.pending === 0) await clock.advance(0);
-  const [revision = ''] = revisionsIn(directory).sort().slice(-1);
-  symlinkSync(revision, join(directory, '..data'));
-  await clock.advance(10);
-  expect((await reading).revision).toBe(revision);
 });
 
 test('read() returns no revision and no files where nothing is published, and rejects for a file', async () => {
