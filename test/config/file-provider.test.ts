@@ -1,6 +1,3 @@
-import { readlinkSync, symlinkSync, unlinkSync } from 'node:fs';
-import { join } from 'node:path';
-
 import {
   FileProvider,
   jsonParser,
@@ -144,28 +141,6 @@ test('a volume is read as keys, all of one revision, and every swap is followed'
     'ERR_CONFIG_TOO_LARGE',
   ]);
   expect(loader.current).toEqual({ db: { host: 'b', port: '2' } });
-});
-
-test.each(['file', 'volume'])('a %s whose link is missing for 200 ms is not missing', async (kind) => {
-  const scene = new ConfigScene();
-  const volume = new KubeletVolume(scene.path('volume'));
-  volume.publish({ 'app.json': '{"n":1}' });
-  const { clock, backend } = scene;
-  const options = { clock, backend, resyncIntervalMs: 0 };
-  const provider =
-    kind === 'file'
-      ? new FileProvider(volume.path('app.json'), options)
-      : new VolumeProvider(volume.directory, { ...options, parsers: { json: jsonParser } });
-  const link = join(volume.directory, '..data');
-  const revision = readlinkSync(link);
-  unlinkSync(link);
-  const loader = scene.loader<ConfigMap>({ sources: [{ provider }] });
-  const loading = loader.load();
-  await clock.advance(0);
-  for (let left = 200; left > 0; left -= 10) await clock.advance(10);
-  symlinkSync(revision, link);
-  await scene.during(loading);
-  expect(loader.current).toEqual(kind === 'file' ? { n: 1 } : { app: { n: 1 } });
 });
 
 test('extensions of a volume may have the dot or not, and white space is trimmed on request', async () => {
