@@ -204,38 +204,6 @@ test('requests that wait in an undici dispatcher when a CA is removed are sent w
   await dispatcher.close();
 });
 
-test('under load a rotation of the CA and the client certificate fails no request', async () => {
-  const { volume, files } = openFiles(secretOf(clientAt(0), ca));
-  const { port } = await startMutualServer();
-  const dispatcher = await undiciDispatcher(files, { connect: { servername: 'localhost' } });
-  const agent = httpsAgent(files, { keepAlive: true });
-  onTestFinished(() => agent.destroy());
-  const load = [
-    ...Array.from({ length: 4 }, () =>
-      keepDoing(() =>
-        repeatable(async () => {
-          const { body } = await request(`https://127.0.0.1:${port}`, { dispatcher });
-          return body.text();
-        }),
-      ),
-    ),
-    ...Array.from({ length: 2 }, () =>
-      keepDoing(() => repeatable(async () => (await askHttps({ port, ca }, agent)).text)),
-    ),
-  ];
-  const seen = (): Set<string> => new Set(load.flatMap(({ results }) => results));
-  // On a busy machine a certificate may come and go before a request was made with it.
-  for (let index = 1; index <= rounds(8, 40) || seen().size < clientPairs.length; index += 1) {
-    const previous = files.current;
-    volume.publish(secretOf(clientAt(index), index % 2 === 0 ? ca : `${ca}\n${stranger.cert}`));
-    await files.changed({ previous });
-    await askHttps({ port, ca }, agent);
-  }
-  const names = new Set((await Promise.all(load.map(({ stop }) => stop()))).flat());
-  expect([...names].sort()).toEqual(clientPairs.map((_, index) => `client-${index}`));
-  await dispatcher.destroy();
-});
-
 test('no request of many clients is lost when a CA is removed repeatedly, by httpsAgent, undici and gRPC channels', async () => {
   const { port } = await startMutualServer();
   const grpc = await startGrpc(
