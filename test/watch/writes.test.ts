@@ -213,3 +213,24 @@ test('a link that is retargeted twice in a row is one change, although one file 
   await scene.pass(100);
   expect(reports(scene)).toEqual(['a=r3 b=r3']);
 });
+
+test.each(['a file', 'a file of a directory', 'a file of a tree'])(
+  '%s that is overwritten with as many bytes, and gets its old time back, has changed',
+  async (kind) => {
+    const scene = new ScriptedScene();
+    const path = scene.at('d/f');
+    mkdirSync(scene.at('d'));
+    writeFileSync(path, 'one');
+    utimesSync(path, 1_000, 1_000);
+    await scene.watch(kind === 'a file' ? path : scene.at('d'), { recursive: kind === 'a file of a tree' });
+    const shown = (text: string): string => (kind === 'a file' ? text : `f=${text}`);
+    await scene.reports(shown('one'));
+    // From now on, a file that looks the same is not read again.
+    await scene.pass(5_000);
+    await scene.hint();
+    writeFileSync(path, 'two');
+    utimesSync(path, 1_000, 1_000);
+    await scene.hint();
+    await scene.comesTo(shown('two'));
+  },
+);
