@@ -21,6 +21,7 @@ import type { Steps, World } from './world.js';
 const ABOVE = '/m/p';
 const TARGET = `${ABOVE}/d`;
 const PLAIN = ['a', 'b', 'e/c'];
+const TURNS = '/m/t';
 
 /**
  * One way to watch what is in a directory: one file, the directory, a tree, or a group.
@@ -102,6 +103,31 @@ function times(world: World): readonly { readonly before: number; readonly pause
 }
 
 export const SCENES: Readonly<Record<string, Kind>> = {
+  /** A publisher with two revisions, `..a` and `..b`, which it fills in turn. */
+  alternating(world) {
+    const { choices } = world;
+    directories(world, '/m', TURNS);
+    const published = payloads(world, KEYS, 0, 3 + choices.choose(3));
+    const pauses = published.map(() => choices.oneOf([0, 0, 1, 7, 700]));
+    world.actor('publisher', function* (fs) {
+      const at = { fs, world, directory: TURNS, manner: { ...KUBELET, isTidy: false } };
+      for (const [index, payload] of published.entries()) {
+        yield pauses[index] ?? 0;
+        const name = index % 2 === 0 ? '..a' : '..b';
+        yield* removeAll(fs, `${TURNS}/${name}`);
+        yield* publish(at, name, payload);
+      }
+    });
+    const isInside = choices.choose(2) === 1;
+    const path = isInside ? `${TURNS}/certs` : TURNS;
+    return {
+      path,
+      options: options(world),
+      unitOf: () => TURNS,
+      see: (fs) => (isInside ? views.inside(fs, path) : views.directory(fs, path, false)),
+    };
+  },
+
   /** A repository of git-sync. */
   'git-sync'(world) {
     directories(world, '/git');

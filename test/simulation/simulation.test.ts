@@ -28,7 +28,7 @@ async function simulate(...args: string[]): Promise<string> {
 const SHARES = [
   ['key,volume,inside,group,file,directory,tree,write-file', 14_000],
   ['groups,on,around,links,hang,write-volume', 4_000],
-  ['git-sync,cert-manager,recreated,renamed,mounted,neighbors', 3_000],
+  ['git-sync,cert-manager,alternating,recreated,renamed,mounted,neighbors', 3_500],
   ['polled-key,polled-volume,polled-group,polled-tree,polled-links', 600],
 ] as const;
 
