@@ -2,6 +2,7 @@
 import { Choices } from './choices.js';
 import { HABITS } from './consumers/habits.js';
 import { hang } from './consumers/hanging.js';
+import { leave } from './consumers/leaving.js';
 import { many } from './consumers/many.js';
 import { neighbors } from './consumers/neighbors.js';
 import { Watching } from './consumers/watching.js';
@@ -36,7 +37,12 @@ const REST_MS = 1_500;
 const LOSSY_REST_MS = 12_000;
 
 /** The kinds whose schedules are small. */
-export const ALL_KINDS = [...Object.keys({ ...KINDS, ...SCENES, ...POLLED, ...MEDIA }), 'hang', 'neighbors'];
+export const ALL_KINDS = [
+  ...Object.keys({ ...KINDS, ...SCENES, ...POLLED, ...MEDIA }),
+  'hang',
+  'leave',
+  'neighbors',
+];
 
 export async function runSchedule({ kind, seed, given }: Schedule, isTraced = false): Promise<Outcome> {
   const choices = new Choices(seed, given);
@@ -58,6 +64,7 @@ async function play(world: World, kind: string): Promise<void> {
   const { choices } = world;
   if (kind === 'hang') return hang(world);
   if (kind === 'many') return many(world);
+  if (kind === 'leave') return leave(world);
   if (kind === 'neighbors') return neighbors(world);
   const medium = MEDIA[kind];
   if (medium) return new Writing(world, medium).run();
