@@ -83,7 +83,7 @@ const counts = [
   survivors.length,
   left.length - killed.length - survivors.length,
 ];
-console.log(`| \`${folder}\` | ${counts.join(' | ')} |\n`);
+console.log(`| \`${[folder, ...files].join(' ')}\` | ${counts.join(' | ')} |\n`);
 for (const { fileName, location, replacement, mutatorName } of survivors)
   console.log(
     `- ${relative('.', fileName)}:${location.start.line}:${location.start.column} ${mutatorName}: ` +
