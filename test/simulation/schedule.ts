@@ -5,6 +5,7 @@ import { hang } from './consumers/hanging.js';
 import { leave } from './consumers/leaving.js';
 import { many } from './consumers/many.js';
 import { neighbors } from './consumers/neighbors.js';
+import { regroup } from './consumers/regrouping.js';
 import { Watching } from './consumers/watching.js';
 import { MEDIA, Writing } from './consumers/writing.js';
 import { History } from './history.js';
@@ -42,6 +43,7 @@ export const ALL_KINDS = [
   'hang',
   'leave',
   'neighbors',
+  'regroup',
 ];
 
 export async function runSchedule({ kind, seed, given }: Schedule, isTraced = false): Promise<Outcome> {
@@ -66,6 +68,7 @@ async function play(world: World, kind: string): Promise<void> {
   if (kind === 'many') return many(world);
   if (kind === 'leave') return leave(world);
   if (kind === 'neighbors') return neighbors(world);
+  if (kind === 'regroup') return regroup(world);
   const medium = MEDIA[kind];
   if (medium) return new Writing(world, medium).run();
   const scene = (KINDS[kind] ?? SCENES[kind] ?? POLLED[kind])?.(world);
