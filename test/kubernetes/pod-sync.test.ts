@@ -363,28 +363,29 @@ describe('the API server', () => {
   });
 
   test('refuses the pods: start waits, health says so, and all is well when RBAC allows it', async () => {
-    const { server, clock, client, until } = await podSyncScene();
+    const { clock, client, until } = await podSyncScene();
     let isForbidden = true;
+    let underway = 0;
     await using running = new PodSync({
       clock,
       namespaces: ['shop'],
       client: {
-        request: (request) =>
-          isForbidden && request.path.includes('/pods')
-            ? client.request({ ...request, path: '/api/v1/nothing' }).catch(() => {
-                throw Object.assign(new Error('refused'), {
-                  code: 403,
-                  body: '{"message":"pods is forbidden"}',
-                });
-              })
-            : client.request(request),
+        request: async (request) => {
+          if (isForbidden && request.path.includes('/pods')) {
+            const body = '{"message":"pods is forbidden"}';
+            throw Object.assign(new Error('refused'), { code: 403, body });
+          }
+          underway += 1;
+          return client.request(request).finally(() => (underway -= 1));
+        },
         lines: (request) => client.lines(request),
       },
     });
     const unhealthy = new Promise((resolve) => running.once('unhealthy', resolve));
     const started = running.start();
     const ticking = until(async () => {
-      await clock.advance(10_000);
+      // A request to the server takes real time, and must not time out in that of the clock.
+      if (underway === 0) await clock.advance(10_000);
       expect(running.status().healthy).toBe(false);
     });
     expect(await unhealthy).toMatchObject({ error: { code: 'ERR_CLUSTER_FORBIDDEN', message: FORBIDDEN } });
@@ -397,7 +398,6 @@ describe('the API server', () => {
     });
     await started;
     expect(healthOf(running)).toMatchObject({ live: true, ready: true });
-    expect(server.requests.length).toBeGreaterThan(3);
   });
 });
 
