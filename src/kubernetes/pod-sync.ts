@@ -88,7 +88,7 @@ export interface PodSyncOptions {
   readonly burst?: number | undefined;
   /** Spreads the first patches of the pods of one object over this time, ms. Default 0: as soon as possible. */
   readonly splayMs?: number | undefined;
-  /** A pod that has waited for longer is not patched, ms. Default 90 000: kubelet's default period is at most that. */
+  /** A pod that has waited for longer is not patched, ms. Default 90,000: kubelet's default period is at most that. */
   readonly maxDelayMs?: number | undefined;
   /** The time between two complete lists, ms. Default 600,000. */
   readonly resyncIntervalMs?: number | undefined;

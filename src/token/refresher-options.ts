@@ -62,10 +62,10 @@ export interface TokenRefresherOptions {
   readonly retryDelayMs?: number | undefined;
   /** The maximum backoff, ms; default 60,000. */
   readonly maxRetryDelayMs?: number | undefined;
-  /** The timeout of an attempt, ms; default 10 000: an answer usually takes milliseconds. */
+  /** The timeout of an attempt, ms; default 10,000: an answer usually takes milliseconds. */
   readonly attemptTimeoutMs?: number | undefined;
   /**
-   * The timeout of a sink, after which its signal aborts, ms; default 30 000: a sink may write to a slow disk or over
+   * The timeout of a sink, after which its signal aborts, ms; default 30,000: a sink may write to a slow disk or over
    * the network.
    */
   readonly sinkTimeoutMs?: number | undefined;
