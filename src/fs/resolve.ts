@@ -153,7 +153,12 @@ export function* resolve(path: string, disk: Disk): Steps<Resolution> {
       // Nobody can rename the root, and a directory in it reports its own changes.
       if (above === '' && name !== '..' && !stat?.isDirectory()) directory = yield* disk.lstat('/');
       if (directory) route.consulted(above, directory, name, stat?.isDirectory() === true);
-      const target = stat?.isSymbolicLink() ? yield* disk.readlink(place) : undefined;
+      let target = stat?.isSymbolicLink() ? yield* disk.readlink(place) : undefined;
+      if (target === undefined && stat?.isSymbolicLink()) {
+        // It was replaced.
+        stat = yield* disk.afresh.lstat(place);
+        target = stat?.isSymbolicLink() ? yield* disk.afresh.readlink(place) : undefined;
+      }
       if (!stat || (target === undefined && stat.isSymbolicLink()))
         return yield* missing(place, directory, route, denied?.path, disk);
       denied = undefined;
