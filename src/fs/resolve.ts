@@ -210,7 +210,7 @@ function* missing(
   disk: Disk,
 ): Steps<Resolution> {
   const isPublished = yield* exists(within(dirname(path), `${DATA_LINK}/${basename(path)}`), disk);
-  const unlinkedIn = passed !== undefined ? dirname(passed) : isPublished ? dirname(path) : undefined;
+  const unlinkedIn = isPublished ? dirname(path) : passed && dirname(passed);
   const isGap = isPublished || route.hops > 0 || !isUserVisible(basename(path));
   return { kind: 'missing', path, isGap, unlinkedIn, changedNs: directory?.mtimeNs ?? 0n, route };
 }
