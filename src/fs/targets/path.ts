@@ -97,6 +97,8 @@ export class PathTarget implements Target {
       if (at.stat.isFile()) return yield* this.#fileAt(at, now, disk);
       return at.stat.isDirectory() ? yield* this.#directoryAt(at, extent, now, disk) : notAFile(at);
     } catch (error) {
+      // The next look sees what this one was to see.
+      this.#files?.touch();
       if (errnoOf(error) === undefined || hasMoved(error)) throw error;
       const path = (error as NodeJS.ErrnoException).path ?? this.path;
       return { kind: 'unreadable', error: readingError(path, error), consulted: seen.consulted };
