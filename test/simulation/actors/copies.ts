@@ -46,3 +46,22 @@ export function* relink(fs: Fs, world: World, path: string, text: string, pauseM
   world.ends(path);
   yield;
 }
+
+/** A link is turned to a file that is then written, and given an old time. */
+export function* linkAndCopy(fs: Fs, world: World, path: string, text: string, pauseMs: number): Steps {
+  const file = `${path}.copy`;
+  const link = `${path}.tmp`;
+  for (const each of [file, link]) {
+    if (exists(fs, each)) fs.unlinkSync(each);
+    yield;
+  }
+  fs.symlinkSync(file.slice(file.lastIndexOf('/') + 1), link);
+  yield;
+  world.begins(path);
+  fs.renameSync(link, path);
+  yield;
+  yield* write(fs, file, text, 2, pauseMs);
+  fs.utimesSync(file, LONG_AGO, LONG_AGO);
+  world.ends(path);
+  yield;
+}

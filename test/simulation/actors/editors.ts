@@ -4,7 +4,7 @@ import { constants } from 'node:fs';
 import type { Steps, World } from '../world.js';
 import { exists, write, type Fs } from './calls.js';
 import { renderTemplate } from './vault-agent.js';
-import { copy, placeholder, relink } from './copies.js';
+import { copy, linkAndCopy, placeholder, relink } from './copies.js';
 
 /** Replaces or changes a file. @param pauseMs how long it takes in the middle. */
 type Program = (fs: Fs, world: World, path: string, text: string, pauseMs: number) => Steps;
@@ -71,6 +71,7 @@ export const EDITS: Readonly<Record<string, Program>> = {
   copy,
   placeholder,
   relink,
+  linkAndCopy,
 
   /** For good. */
   *remove(fs, _world, path) {
