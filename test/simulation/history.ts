@@ -1,3 +1,7 @@
+import type { Fs } from './actors/calls.js';
+import { byUnit, type View } from './views.js';
+import type { World } from './world.js';
+
 /**
  * What existed, and when. A unit is what must be reported as a whole: a volume, or a plain file. A state of a unit is
  * everything that one target shows of it, as text.
@@ -44,4 +48,14 @@ export class History {
       states.push({ text, from: now, to: Infinity, isPublished: !isPartial(unit) });
     }
   }
+}
+
+/** What a target shows, noted after each step of the world. */
+export function historyOf(world: World, see: (fs: Fs) => View, unitOf: (key: string) => string): History {
+  const history = new History();
+  const observer = world.machine.process();
+  const note = (): void => history.note(byUnit(see(observer.fs), unitOf), world.now, world.isPartial);
+  note();
+  world.afterStep.push(note);
+  return history;
 }

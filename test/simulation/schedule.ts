@@ -8,14 +8,13 @@ import { neighbors } from './consumers/neighbors.js';
 import { regroup } from './consumers/regrouping.js';
 import { Watching } from './consumers/watching.js';
 import { MEDIA, Writing } from './consumers/writing.js';
-import { History } from './history.js';
+import { historyOf } from './history.js';
 import { checkAllIsTold, checkReports } from './invariants.js';
 import { KINDS } from './kinds.js';
 import { POLLED } from './polled.js';
 import { nextRealTurn } from './globals.js';
 import { SCENES } from './scenes.js';
 import { leftovers, pendingTimers } from './time.js';
-import { byUnit } from './views.js';
 import { Violation, World, type Entry } from './world.js';
 
 /** A schedule: a kind, and a seed or a list of decisions. */
@@ -76,12 +75,7 @@ async function play(world: World, kind: string): Promise<void> {
     throw new Error(
       `There is no kind "${kind}"; there are ${Object.keys({ ...KINDS, ...SCENES, ...POLLED }).join(', ')}`,
     );
-  const history = new History();
-  const observer = world.machine.process();
-  const look = (): void =>
-    history.note(byUnit(scene.see(observer.fs), scene.unitOf), world.now, world.isPartial);
-  look();
-  world.afterStep.push(look);
+  const history = historyOf(world, scene.see, scene.unitOf);
   const needsResync = world.isLossy || scene.isSilent === true;
   const missingGraceMs = choices.oneOf([500, 500, 0]);
   const options = { ...scene.options, missingGraceMs, ...(needsResync && { resyncIntervalMs: 5_000 }) };

@@ -3,12 +3,13 @@
  * they would be told without it, and so is the rest of a tree that contains it.
  */
 import { ResilientWatcher, type ResilientWatcherOptions } from '../../../src/index.js';
+import type { Fs } from '../actors/calls.js';
 import { KUBELET, publish } from '../actors/volumes.js';
-import { History } from '../history.js';
+import { historyOf, type History } from '../history.js';
 import { checkAllIsTold, checkReports } from '../invariants.js';
 import { KINDS, type Scene } from '../kinds.js';
 import { Errno } from '../machine/machine.js';
-import { byUnit } from '../views.js';
+import type { View } from '../views.js';
 import { Violation, type World } from '../world.js';
 import { Watching } from './watching.js';
 
@@ -60,14 +61,8 @@ interface Followed {
 
 /** Watches a scene, of which only what is not bad is compared. */
 function follow(world: World, scene: Scene): Followed {
-  const history = new History();
-  const observer = world.machine.process();
-  const look = (): void => {
-    const view = new Map([...scene.see(observer.fs)].filter(([key]) => !key.startsWith('bad/')));
-    history.note(byUnit(view, scene.unitOf), world.now, world.isPartial);
-  };
-  look();
-  world.afterStep.push(look);
+  const see = (fs: Fs): View => new Map([...scene.see(fs)].filter(([key]) => !key.startsWith('bad/')));
+  const history = historyOf(world, see, scene.unitOf);
   const options = world.isLossy ? { ...scene.options, resyncIntervalMs: 5_000 } : scene.options;
   return { history, watching: new Watching(world, { ...scene, options }) };
 }

@@ -1,8 +1,7 @@
 /** Parts of a tree are removed and added again while others change them: `remove()` and `add()` resolve when that is told. */
-import { History } from '../history.js';
+import { historyOf } from '../history.js';
 import { checkAllIsTold } from '../invariants.js';
 import { KINDS } from '../kinds.js';
-import { byUnit } from '../views.js';
 import { Violation, type World } from '../world.js';
 import { Watching } from './watching.js';
 
@@ -20,12 +19,7 @@ export async function regroup(world: World): Promise<void> {
   const part = PARTS[kind];
   const scene = KINDS[kind]?.(world);
   if (!scene) throw new Error('There is no such kind');
-  const history = new History();
-  const observer = world.machine.process();
-  const look = (): void =>
-    history.note(byUnit(scene.see(observer.fs), scene.unitOf), world.now, world.isPartial);
-  look();
-  world.afterStep.push(look);
+  const history = historyOf(world, scene.see, scene.unitOf);
   const watching = new Watching(world, { ...scene, options: { ...scene.options, resyncIntervalMs: 5_000 } });
   const { watcher } = watching;
   const isTold = (): boolean =>
