@@ -51,9 +51,9 @@ export function parseTimestamp(value: unknown): number {
   return isTimestamp ? Date.parse(value) : Number.NaN;
 }
 
-/** Epoch ms of a date in the format of `X509Certificate` (`Sep  3 21:40:37 2296 GMT`); NaN for anything else. */
-export const parseCertificateDate = (text: string): number =>
-  text.endsWith(' GMT') ? Date.parse(text) : NaN;
+/** Epoch ms of a date as in `X509Certificate` (`Sep  3 21:40:37 2296 GMT`) or HTTP; NaN for anything else. */
+export const parseGmtDate = (text: unknown): number =>
+  typeof text === 'string' && text.endsWith(' GMT') ? Date.parse(text) : NaN;
 
 /** A date as epoch ms for JSON, which has no Infinity; null if it is unknown or never comes. */
 export const dateOrNull = (epochMs: number | undefined): number | null =>

@@ -3,7 +3,7 @@ import nodeFileSystem from 'node:fs';
 import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 
-import { isoTime, parseCertificateDate } from '../core/clock.js';
+import { isoTime, parseGmtDate } from '../core/clock.js';
 import { run } from '../core/steps.js';
 import { lookupsOf, read } from '../fs/calls.js';
 import { finding, type Finding } from './finding.js';
@@ -23,7 +23,7 @@ export async function expiredFindings(path: string, now: number): Promise<Findin
       const certificate = await certificateIn(file);
       // One expired authority among others harms nobody.
       if (!certificate || certificate.ca) return [];
-      const expiresAt = parseCertificateDate(certificate.validTo);
+      const expiresAt = parseGmtDate(certificate.validTo);
       const message = `the certificate in "${file}" expired at ${isoTime(expiresAt)}`;
       return expiresAt > now ? [] : [finding('CERTIFICATE_EXPIRED', message)];
     }),

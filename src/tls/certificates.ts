@@ -2,7 +2,7 @@
 import { createPrivateKey, X509Certificate, type KeyObject } from 'node:crypto';
 
 import { TlsError, type TlsErrorCode } from './tls-error.js';
-import { parseCertificateDate } from '../core/clock.js';
+import { parseGmtDate } from '../core/clock.js';
 import { isCertificate, isPrivateKey, pemBlocks, type PemBlock } from './pem.js';
 
 /**
@@ -82,11 +82,11 @@ export function validityOf([leaf, ...issuers]: readonly [X509Certificate, ...X50
   const ends = new Map<string, number>();
   for (const issuer of issuers) {
     if (issuer.issuer === issuer.subject) continue;
-    ends.set(issuer.subject, Math.max(ends.get(issuer.subject) ?? 0, parseCertificateDate(issuer.validTo)));
+    ends.set(issuer.subject, Math.max(ends.get(issuer.subject) ?? 0, parseGmtDate(issuer.validTo)));
   }
   return {
-    notBefore: parseCertificateDate(leaf.validFrom),
-    expiresAt: Math.min(parseCertificateDate(leaf.validTo), ...ends.values()),
+    notBefore: parseGmtDate(leaf.validFrom),
+    expiresAt: Math.min(parseGmtDate(leaf.validTo), ...ends.values()),
   };
 }
 
