@@ -14,6 +14,7 @@
  * |                                          | directories, and looks again if some of them are new             |
  * | replaced during every attempt to read it | another look after a growing delay; `unreadable` when this has   |
  * |                                          | lasted for `missingGraceMs`                                      |
+ * | in new directories in each round         | the same, but it is never `unreadable`                           |
  *
  * A look waits for each call on a mount that may hang, possibly for ever. Then it is in the state `looking`, and:
  *
@@ -362,7 +363,7 @@ export class Session {
   /** @param opened the directories that were not watched before. */
   #listening(opened: readonly string[], cause: ChangeCause, round: number): boolean | Promise<boolean> {
     if (opened.length === 0 || this.#lifetime.ended) return this.#stable();
-    if (round === MAX_ROUNDS) return this.#unstable(cause);
+    if (round === MAX_ROUNDS) return this.#lookLater(cause);
     for (const path of opened) this.#target.touch(path);
     return this.#round(this.#afterStart(cause), 'hints', undefined, round + 1);
   }
@@ -384,12 +385,17 @@ export class Session {
     return true;
   }
 
-  #unstable(cause: ChangeCause): false {
+  #lookLater(cause: ChangeCause): false {
     const { clock, random, persistent } = this.#options;
-    const { path } = this.#target;
     this.#retries ??= new Backoff({ firstDelayMs: FIRST_RETRY_MS, maxDelayMs: LONGEST_RETRY_MS, random });
     this.#retry?.cancel();
     this.#retry = clock.schedule(() => this.hint(cause), this.#retries.next(), { ref: persistent });
+    return false;
+  }
+
+  #unstable(cause: ChangeCause): false {
+    this.#lookLater(cause);
+    const { path } = this.#target;
     const message = `Cannot read "${path}": it was replaced during every attempt to read it; the watcher tries again`;
     const error = new TargetError('ERR_TARGET_IO', path, message);
     this.#seen = { kind: 'unreadable', error, consulted: { directories: [] } };

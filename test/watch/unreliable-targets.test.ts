@@ -1,5 +1,5 @@
 /** Targets that change all the time, give no events, or do not answer at all. */
-import { symlinkSync, unlinkSync, writeFileSync } from 'node:fs';
+import { mkdirSync, renameSync, statSync, symlinkSync, unlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
 import type { ResilientWatcherOptions } from 'resilient-watcher';
@@ -61,6 +61,35 @@ test('a target that keeps changing is checked with growing delays, is unreadable
   ]);
   await clock.advance(60_000);
   expect(clock.pending).toBe(0);
+});
+
+test('a directory that is replaced after each look at its file is not unreadable, and is listened to in the end', async () => {
+  const directory = join(temporaryDirectory(), 'd');
+  const path = join(directory, 'file');
+  mkdirSync(directory);
+  writeFileSync(path, 'good');
+  let replaced: number | undefined;
+  const fs = faultyFileSystem((name) => {
+    if (name !== 'close' || replaced === undefined) return;
+    renameSync(directory, `${directory}.${replaced}`);
+    replaced += 1;
+    mkdirSync(directory);
+    writeFileSync(path, 'good');
+  });
+  const { clock, watcher, events, backend } = watched({ fs, missingGraceMs: 0, resyncIntervalMs: 0 }, path);
+  await watcher.start();
+  replaced = 0;
+  for (let hints = 0; hints < 2; hints += 1) {
+    backend.hint();
+    await watcher.idle();
+  }
+  expect(replaced).toBeGreaterThan(2);
+  replaced = undefined;
+  await clock.advance(1_000);
+  await watcher.idle();
+  expect(events).toEqual(['change good by start']);
+  const { ino } = statSync(directory);
+  expect(backend.directories.at(-1)?.identity).toContain(String(ino));
 });
 
 test('`current` stays undefined until the first contents are reported, also for a listener of `readable`', async () => {
