@@ -59,7 +59,7 @@ type SessionStatus = Omit<WatcherStatus, 'name' | 'path' | 'state' | 'lastError'
 /** What a look has led to. */
 export type LookResult = 'unchanged' | 'changed' | 'unstable';
 
-/** How often a look is repeated because it consulted new directories. */
+/** How often a look is repeated because it consulted new directories, or because a resync found something else. */
 const MAX_ROUNDS = 5;
 
 /** The initial and the maximum delay before another look at an unstable target, ms. */
@@ -93,8 +93,8 @@ export class Session {
   #eventless: string | undefined;
   /** The version of the mount table that this and the warnings come from. */
   #mountsVersion = 0;
-  /** Whether a resync has found a difference, which is compared in the next turn. */
-  #isConfirming = false;
+  /** What the looks of a resync have found, in one turn each. It is compared once two of them have found the same. */
+  #unconfirmed: readonly Observation[] = [];
   /** Set while every look finds the target replaced during each attempt. */
   #retries: Backoff | undefined;
   #retry: Scheduled | undefined;
@@ -338,12 +338,12 @@ export class Session {
     if (seen.kind === 'unstable') return this.#unstable(cause);
     const isNew = !isSameObservation(seen, this.#seen) || this.#reporter.isPending;
     // A change made in this turn causes its event in the next turn; a resync should find only what no event reports.
-    if (isNew && cause === 'resync' && !this.#isConfirming) return this.#confirm();
+    if (isNew && cause === 'resync' && !this.#isConfirmed(seen)) return this.#confirm(seen);
     this.#seen = seen;
     if (isNew) this.#reporter.consider(seen, cause, this.#beganAt);
     // A listener may have closed the watcher.
     if (this.#lifetime.ended) return true;
-    this.#isConfirming = false;
+    this.#unconfirmed = [];
     // Most looks find nothing new to listen to: then the array stays the same, too.
     const { consulted } = seen;
     const isElsewhere = !haveSameDirectories(consulted, { directories: this.#directories });
@@ -373,8 +373,12 @@ export class Session {
     return cause === 'start' ? (this.#connection.backend?.name ?? 'poll') : cause;
   }
 
-  #confirm(): true {
-    this.#isConfirming = true;
+  #isConfirmed(seen: Observation): boolean {
+    return isSameObservation(seen, this.#unconfirmed.at(-1)) || this.#unconfirmed.length === MAX_ROUNDS;
+  }
+
+  #confirm(seen: Observation): true {
+    this.#unconfirmed = [...this.#unconfirmed, seen];
     this.#request('resync', 'hints');
     return true;
   }

@@ -166,7 +166,7 @@ export const MUTANTS = [
   [
     'what is missing is reported at once',
     waits,
-    'return { quietMs: missingGraceMs, maxMs: missingGraceMs + maxSettleMs };',
+    'return { quietMs: missingGraceMs, maxMs: Infinity };',
     'return NO_WAIT;',
   ],
   [
@@ -197,7 +197,7 @@ export const MUTANTS = [
   [
     "a resync's find is not confirmed",
     session,
-    "if (isNew && cause === 'resync' && !this.#isConfirming) return this.#confirm();",
+    "if (isNew && cause === 'resync' && !this.#isConfirmed(seen)) return this.#confirm(seen);",
     '',
   ],
   [

@@ -1,4 +1,4 @@
-import { renameSync, utimesSync, writeFileSync } from 'node:fs';
+import { mkdirSync, renameSync, symlinkSync, unlinkSync, utimesSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
 import { FakeClock, KubeletVolume } from 'resilient-watcher/testing';
@@ -7,6 +7,7 @@ import { expect, onTestFinished, test } from 'vitest';
 import { nextTurn } from '../../src/core/event-loop.js';
 import { operationChannel } from '../../src/core/telemetry.js';
 import { Ticker } from '../../src/watch/ticker.js';
+import { faultyFileSystem } from '../support/faulty-file-system.js';
 import { slowFs } from '../support/intercepted-fs.js';
 import { openScene } from '../support/open-scene.js';
 import { ScriptedScene } from '../support/scripted-scene.js';
@@ -60,6 +61,53 @@ test.each([
 
   expect(scene.causes).toEqual(['start', ...Array.from({ length: 20 }, () => 'fs')]);
   expect(scene.watcher.status()).toMatchObject({ changes: 21, resyncs: 0 });
+});
+
+test('what appears while a resync looks again is reported because of its event', async () => {
+  const clock = new FakeClock(Date.now());
+  const scene = openScene('fs');
+  const volume = new KubeletVolume(join(scene.root, 'volume'));
+  volume.publish({ key: '1' });
+  const next = join(volume.directory, '..next');
+  mkdirSync(next);
+  writeFileSync(join(next, 'key'), '1');
+  writeFileSync(join(next, 'other'), '2');
+  await scene.watch(volume.directory, { clock, resyncIntervalMs: 5_000, persistent: false });
+  const link = join(volume.directory, '..data');
+  unlinkSync(link);
+  await scene.watcher.check();
+
+  let looks = 0;
+  const observer = {
+    start: ({ cause }: { cause: string }) => {
+      if (cause !== 'resync') return;
+      looks += 1;
+      if (looks === 2) symlinkSync('..next', link);
+    },
+  };
+  operationChannel('check').subscribe(observer as never);
+  onTestFinished(() => {
+    operationChannel('check').unsubscribe(observer as never);
+  });
+  await clock.advance(5_000);
+  await scene.until(() => scene.changes.length > 1);
+  expect(scene.causes).toEqual(['start', 'fs']);
+});
+
+test('a file that each look of a resync finds changed is reported, without any event', async () => {
+  const scene = new ScriptedScene();
+  let version = 0;
+  const fs = faultyFileSystem((name, [path]) => {
+    if (name !== 'open' || path !== scene.file || version === 0) return;
+    version += 1;
+    writeFileSync(scene.file, `${version}`);
+  });
+  writeFileSync(scene.file, '0');
+  await scene.watch(scene.file, { fs, resyncIntervalMs: 5_000, maxSettleMs: 1_000 });
+  version = 1;
+  await scene.clock.advance(5_000);
+  await scene.pass(2_000, () => scene.changes.length > 1);
+  expect(scene.causes).toEqual(['start', 'resync']);
 });
 
 test('a check that is asked for while a resync looks still checks everything', async () => {
