@@ -1,6 +1,6 @@
 /** Schedules from fixed seeds; `docs/invariants.md` has the invariants. A failure is printed with the command that repeats it. */
 import { execFile } from 'node:child_process';
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
@@ -8,6 +8,8 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 
 // @ts-expect-error -- plain JavaScript, which `npm run simulate` runs as it is
 import { bundle } from './bundle.mjs';
+// @ts-expect-error -- plain JavaScript, too
+import { MUTANTS } from './mutants.mjs';
 
 const run = promisify(execFile);
 const directory = mkdtempSync(join(tmpdir(), 'resilient-watcher-simulation-'));
@@ -69,6 +71,14 @@ test.concurrent.each([
 
 test('work is proportional to the size of each kind of target', async () => {
   expect(await simulate('--kind', 'many', '--each', '0,0,0,0,0,*')).toMatch(/^5 schedules in .*\n$/);
+});
+
+test('each mutant changes one place of the engine', () => {
+  const source = (path: string): string =>
+    readFileSync(new URL(`../../src/${path}`, import.meta.url), 'utf8');
+  const mutants = MUTANTS as readonly (readonly [name: string, file: string, text: string])[];
+  const stale = mutants.filter(([, path, text]) => source(path).split(text).length !== 2);
+  expect(stale.map(([name]) => name)).toEqual([]);
 });
 
 test('a loop within a loop over 2,000 links is noticed', async () => {
