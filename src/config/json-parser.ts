@@ -3,7 +3,7 @@ import type * as Jsonc from 'jsonc-parser';
 import { exportsOf, PackageError } from '../core/package-error.js';
 import { MAX_DEPTH } from './config-value.js';
 import type { ConfigParser } from './parser.js';
-import { isUnsafeInteger, parseFailure, UNSAFE_INTEGER } from './problems.js';
+import { isUnsafeNumber, parseFailure, UNSAFE_NUMBER } from './problems.js';
 
 /**
  * Parses JSON (RFC 8259). Stricter than `JSON.parse`: duplicate keys are refused. The package `jsonc-parser` is loaded on
@@ -50,8 +50,8 @@ function check({ printParseErrorCode, visit }: typeof Jsonc, text: string): void
         keys?.add(key);
       },
       onLiteralValue: (value, offset, length, line, character) => {
-        if (!isUnsafeInteger(value, text.slice(offset, offset + length))) return;
-        throw parseFailure(UNSAFE_INTEGER, { line: line + 1, column: character + 1 });
+        if (!isUnsafeNumber(value, text.slice(offset, offset + length))) return;
+        throw parseFailure(UNSAFE_NUMBER, { line: line + 1, column: character + 1 });
       },
       onError: (code, _offset, _length, line, character) => {
         const words = printParseErrorCode(code).replace(/\B[A-Z]/g, (letter) => ` ${letter}`);

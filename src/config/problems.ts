@@ -25,13 +25,16 @@ export function parseFailure(
   return configError('ERR_CONFIG_PARSE', '', message, { line, column });
 }
 
-/** JavaScript would change the last digits of such an integer in silence. */
-export const UNSAFE_INTEGER = 'an integer beyond ±(2^53 - 1) loses digits; write it as a string, in quotes';
+/** JavaScript would change such a number in silence. */
+export const UNSAFE_NUMBER =
+  'an integer beyond ±(2^53 - 1) loses digits, and a number beyond ±1.8e308 is infinite; write it as a string, in quotes';
 
 /** Whether a number that was written like this is not the number that JavaScript has read. */
-export function isUnsafeInteger(value: unknown, text: string): boolean {
+export function isUnsafeNumber(value: unknown, text: string): boolean {
+  // `.inf` of YAML has no digits.
+  if (typeof value !== 'number' || !/\d/.test(text)) return false;
   const isInteger = /^[-+]?(?:\d+|0x[\da-f]+|0o[0-7]+)$/i.test(text);
-  return isInteger && typeof value === 'number' && Math.abs(value) > Number.MAX_SAFE_INTEGER;
+  return Math.abs(value) > (isInteger ? Number.MAX_SAFE_INTEGER : Number.MAX_VALUE);
 }
 
 /** A problem as one line of text. */

@@ -2,7 +2,7 @@ import type * as Toml from 'smol-toml';
 
 import { PackageError } from '../core/package-error.js';
 import type { ConfigParser } from './parser.js';
-import { parseFailure, UNSAFE_INTEGER } from './problems.js';
+import { parseFailure, UNSAFE_NUMBER } from './problems.js';
 
 const INVALID = 'not valid TOML, or a duplicate key';
 
@@ -18,7 +18,7 @@ export const tomlParser: ConfigParser = {
       return parse(text);
     } catch (error) {
       if (!(error instanceof TomlError)) throw parseFailure(INVALID);
-      throw parseFailure(error.message.includes('losslessly') ? UNSAFE_INTEGER : INVALID, error);
+      throw parseFailure(error.message.includes('losslessly') ? UNSAFE_NUMBER : INVALID, error);
     }
   },
 };

@@ -3,7 +3,7 @@ import type * as Yaml from 'yaml';
 import { loadYaml } from '../core/yaml-package.js';
 import { MAX_DEPTH } from './config-value.js';
 import type { ConfigParser } from './parser.js';
-import { isUnsafeInteger, parseFailure, UNSAFE_INTEGER } from './problems.js';
+import { isUnsafeNumber, parseFailure, UNSAFE_NUMBER } from './problems.js';
 
 /** To resolve each alias, the package walks all aliases and anchors; the limit keeps that below a second. */
 const MAX_ALIASES = 1_000;
@@ -13,7 +13,7 @@ const MAX_VALUES = 1_000_000;
 
 /**
  * Parses one YAML 1.2 document with the package `yaml`, which is loaded on first use. Duplicate keys,
- * unknown tags, integers beyond 2^53, more than 1,000 aliases, and more than a million values when these are expanded
+ * unknown tags, integers beyond 2^53, numbers beyond 1.8e308, more than 1,000 aliases, and more than a million values when these are expanded
  * are refused. The package's messages quote the text, so only its error codes are reported.
  */
 export const yamlParser: ConfigParser = {
@@ -23,7 +23,7 @@ export const yamlParser: ConfigParser = {
     const lines = new yaml.LineCounter();
     const refuse = ({ message, offset }: Fault): never => {
       const { line, col } = lines.linePos(offset);
-      const prefix = message === UNSAFE_INTEGER ? '' : 'not valid YAML: ';
+      const prefix = message === UNSAFE_NUMBER ? '' : 'not valid YAML: ';
       throw parseFailure(`${prefix}${message}`, { line, column: col });
     };
     // The package compares each key with all others of the map; `firstFault` uses a set instead.
@@ -95,8 +95,8 @@ function firstFault({ isScalar, visit }: typeof Yaml, document: Yaml.Document.Pa
       return undefined;
     },
     Scalar: (_, { value, source = '', range }) => {
-      if (!isUnsafeInteger(value, source)) return undefined;
-      fault = { message: UNSAFE_INTEGER, offset: range?.[0] ?? 0 };
+      if (!isUnsafeNumber(value, source)) return undefined;
+      fault = { message: UNSAFE_NUMBER, offset: range?.[0] ?? 0 };
       return visit.BREAK;
     },
     Alias: (_, { range }) => {

@@ -65,7 +65,6 @@ export const ERROR_CODES = {
     ERR_CONFIG_PARSE: ['the text is not in the format of the parser, the top level is not a map, a key has a forbidden name such as `__proto__`, or a value is of a type that no text format has', 'correct the source; see `line` and `column`, or `path`'],
     ERR_CONFIG_SCHEMA: ['`validate` refuses the merged values', 'correct the value at `path` in `source`'],
     ERR_CONFIG_TIMEOUT: ['a parser or `validate` did not finish in time', 'raise `parseTimeoutMs` or `validateTimeoutMs`, or make the function faster'],
-    ERR_CONFIG_UNHEALTHY: ['the option `trial`: a new configuration was in use, and was not healthy in time', 'correct the source; the same contents are not tried again'],
     ERR_CONFIG_WATCHED: ['the provider is already being watched', 'create another provider for the same path'],
     ERR_CONFIG_FROZEN: ['the file is a `subPath` mount, which is never updated', 'mount the directory'],
   },

@@ -294,13 +294,19 @@ test('what the dotenv parser accepts, the package reads in the same way', () => 
   );
 });
 
-test('an integer that loses digits is said to be one, and numbers that lose none are read', async () => {
+test('an integer that loses digits, and a number that would be infinite, are refused, and numbers that lose none are read', async () => {
   for (const [parser, text] of [
     [jsonParser, '{"a": 9007199254740993}'],
     [yamlParser, 'a: 9007199254740993'],
     [tomlParser, 'a = 9007199254740993'],
   ] as const) {
     await expect(parse(parser, text)).rejects.toThrow(/: an integer beyond .* write it as a string/);
+  }
+  for (const [parser, text] of [
+    [jsonParser, '{"a": 1e400}'],
+    [yamlParser, 'a: -1e400'],
+  ] as const) {
+    await expect(parse(parser, text)).rejects.toThrow(/a number beyond .* is infinite; write it as a string/);
   }
   const numbers = { a: 9007199254740991, b: 1e30, c: -0.5 };
   expect(await parse(jsonParser, JSON.stringify(numbers))).toEqual(numbers);
