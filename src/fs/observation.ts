@@ -69,6 +69,12 @@ export type Extent =
   /** Everything. */
   | 'all';
 
+/** `hints` < `resync` < `all`. */
+export function widerOf(one: Extent, other: Extent): Extent {
+  if (one === 'all' || other === 'all') return 'all';
+  return one === 'resync' ? one : other;
+}
+
 /** How many files, and how many directories of a tree, a resync verifies: a few milliseconds. */
 export const VERIFIED_AT_ONCE = 500;
 

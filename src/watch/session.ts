@@ -39,7 +39,7 @@ import { answersOf } from '../fs/answers.js';
 import { Disk } from '../fs/disk.js';
 import { haveSameDirectories } from '../fs/merge-directories.js';
 import { Mounts } from '../fs/mounts.js';
-import { isSameObservation, type Extent, type Observation, type Target } from '../fs/observation.js';
+import { isSameObservation, widerOf, type Extent, type Observation, type Target } from '../fs/observation.js';
 import type { Snapshot } from '../fs/snapshot.js';
 import { TargetError } from '../fs/target-error.js';
 import { Activity } from './activity.js';
@@ -338,7 +338,12 @@ export class Session {
     if (seen.kind === 'unstable') return this.#unstable(cause);
     const isNew = !isSameObservation(seen, this.#seen) || this.#reporter.isPending;
     // A change made in this turn causes its event in the next turn; a resync should find only what no event reports.
-    if (isNew && cause === 'resync' && !this.#isConfirmed(seen)) return this.#confirm(seen);
+    const isConfirmed = isSameObservation(seen, this.#unconfirmed.at(-1));
+    if (isNew && cause === 'resync' && !isConfirmed && this.#unconfirmed.length < MAX_ROUNDS) {
+      this.#unconfirmed = [...this.#unconfirmed, seen];
+      this.#request('resync', 'hints');
+      return true;
+    }
     this.#seen = seen;
     if (isNew) this.#reporter.consider(seen, cause, this.#beganAt);
     // A listener may have closed the watcher.
@@ -373,16 +378,6 @@ export class Session {
     return cause === 'start' ? (this.#connection.backend?.name ?? 'poll') : cause;
   }
 
-  #isConfirmed(seen: Observation): boolean {
-    return isSameObservation(seen, this.#unconfirmed.at(-1)) || this.#unconfirmed.length === MAX_ROUNDS;
-  }
-
-  #confirm(seen: Observation): true {
-    this.#unconfirmed = [...this.#unconfirmed, seen];
-    this.#request('resync', 'hints');
-    return true;
-  }
-
   #stable(): true {
     this.#retry?.cancel();
     this.#retries = undefined;
@@ -406,12 +401,6 @@ export class Session {
     this.#reporter.consider(this.#seen, cause, this.#beganAt);
     return false;
   }
-}
-
-/** `hints` < `resync` < `all`. */
-function widerOf(one: Extent, other: Extent): Extent {
-  if (one === 'all' || other === 'all') return 'all';
-  return one === 'resync' ? one : other;
 }
 
 /** The file system on the path that reports no events, if there is one. */

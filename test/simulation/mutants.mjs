@@ -197,7 +197,7 @@ export const MUTANTS = [
   [
     "a resync's find is not confirmed",
     session,
-    "if (isNew && cause === 'resync' && !this.#isConfirmed(seen)) return this.#confirm(seen);",
+    "if (isNew && cause === 'resync' && !isConfirmed && this.#unconfirmed.length < MAX_ROUNDS) {",
     '',
   ],
   [
