@@ -12,20 +12,49 @@
  */
 import { isTurnSpent, nextTurn, startTurnBudget } from './event-loop.js';
 
-export type Steps<T> = Generator<Promise<unknown>, T, unknown>;
+export type Steps<T> = Iterable<Promise<unknown>, T, unknown>;
 
 /** What a call returns: its answer, or a promise of it. */
 export type Answer<T> = T | Promise<T>;
 
+/** Work that is done: its iterator and its only result. A generator for each answer would take longer than the call. */
+class Done<T> {
+  readonly done = true;
+  readonly value: T;
+
+  constructor(value: T) {
+    this.value = value;
+  }
+
+  [Symbol.iterator](): this {
+    return this;
+  }
+
+  next(): this {
+    return this;
+  }
+}
+
+/** No work, with this result. */
+export function done<T>(value: T): Steps<T> {
+  return new Done(value);
+}
+
+const NOTHING: Steps<void> = done(undefined);
+
 /** The answer, which may have to be waited for. */
-export function* wait<T>(answer: Answer<T>): Steps<T> {
-  return answer instanceof Promise ? ((yield answer) as T) : answer;
+export function wait<T>(answer: Answer<T>): Steps<T> {
+  return answer instanceof Promise ? later(answer) : new Done(answer);
+}
+
+function* later<T>(answer: Promise<T>): Steps<T> {
+  return (yield answer) as T;
 }
 
 /** Goes on in the next turn of the event loop if the budget of this one is spent. */
-export function* nextSlice(): Steps<void> {
+export function nextSlice(): Steps<void> {
   startTurnBudget();
-  if (isTurnSpent()) yield nextTurn();
+  return isTurnSpent() ? later(nextTurn()) : NOTHING;
 }
 
 /**
@@ -33,12 +62,13 @@ export function* nextSlice(): Steps<void> {
  * @param isAbandoned asked after each wait: if it returns true, nothing more is done, and the promise never settles.
  */
 export function run<T>(steps: Steps<T>, isAbandoned?: () => boolean): Answer<T> {
-  const step = steps.next();
-  return step.done ? step.value : finish(steps, step.value, isAbandoned);
+  const iterator = steps[Symbol.iterator]();
+  const step = iterator.next();
+  return step.done ? step.value : finish(iterator, step.value, isAbandoned);
 }
 
 async function finish<T>(
-  steps: Steps<T>,
+  steps: Iterator<Promise<unknown>, T, unknown>,
   first: Promise<unknown>,
   isAbandoned: (() => boolean) | undefined,
 ): Promise<T> {
@@ -49,7 +79,7 @@ async function finish<T>(
       const answer = await step.value;
       resume = () => steps.next(answer);
     } catch (error) {
-      resume = () => steps.throw(error);
+      resume = () => steps.throw?.(error) as typeof step;
     }
     if (isAbandoned?.()) return new Promise<never>(() => undefined);
     step = resume();

@@ -10,7 +10,7 @@
 import type { BigIntStats, Dirent } from 'node:fs';
 
 import { errnoOf, withErrno } from '../core/errno.js';
-import { run, type Steps } from '../core/steps.js';
+import { done, run, runNow, type Steps } from '../core/steps.js';
 import { noAnswers, type Answers } from './answers.js';
 import {
   list,
@@ -59,49 +59,58 @@ export class Disk {
   }
 
   lstat(path: string): Steps<BigIntStats | undefined> {
-    return this.#once('lstat', path, lstat);
+    return this.#ask(path, lstat, this.#shared?.lstat);
   }
 
   /** The target of a link; undefined also if something else is there. */
   readlink(path: string): Steps<string | undefined> {
-    return this.#once('readlink', path, readlink);
+    return this.#ask(path, readlink, this.#shared?.readlink);
   }
 
   /** The entries of a directory with their kinds, in any order. */
   list(path: string): Steps<readonly Dirent[] | undefined> {
-    return this.#once('list', path, list);
+    return this.#ask(path, list, this.#shared?.list);
   }
 
   /** Reads a file, which must not be a link. @param found the file at the path, if known. */
   read(path: string, maxBytes: number, found?: BigIntStats): Steps<Reading | undefined> {
-    return this.#make(path, (calls) => read(calls, path, maxBytes, found));
+    return this.#ask(path, (calls) => read(calls, path, maxBytes, found));
   }
 
-  /** Makes a call unless another look of the same event has made it. */
-  *#once<T>(
-    name: keyof Answers,
-    path: string,
-    call: (calls: Lookups, path: string) => Steps<T | undefined>,
-  ): Steps<T | undefined> {
-    const known = this.#shared?.[name] as Map<string, T> | undefined;
-    let value = known?.get(path);
-    if (value !== undefined) return value;
-    value = yield* this.#make(path, (calls) => call(calls, path));
-    if (value !== undefined) known?.set(path, value);
-    return value;
-  }
-
-  *#make<T>(path: string, call: (calls: Lookups) => Steps<T>): Steps<T | undefined> {
-    const { now, soon } = this.#forms;
+  /** Makes a call unless another look of the same event has made it. @param known the answers so far. */
+  #ask<T>(path: string, call: Ask<T>, known?: Map<string, T>): Steps<T | undefined> {
+    const value = known?.get(path);
+    if (value !== undefined) return done(value);
+    if (this.#mounts.mayHang(path)) return this.#wait(path, call, known);
     try {
-      if (!this.#mounts.mayHang(path)) return yield* call(now);
-      // Run by itself, so that it closes its descriptor even if nobody waits for it any longer.
-      return (yield this.#mounts.inTurn(path, async () => run(call(soon)))) as T;
+      return answered(path, runNow(call(this.#forms.now, path)), known);
     } catch (error) {
-      if (ABSENT.includes(errnoOf(withErrno(error)) ?? '')) return undefined;
-      throw error;
+      return absent(error);
     }
   }
+
+  *#wait<T>(path: string, call: Ask<T>, known?: Map<string, T>): Steps<T | undefined> {
+    try {
+      // Run by itself, so that it closes its descriptor even if nobody waits for it any longer.
+      const asked = this.#mounts.inTurn(path, async () => run(call(this.#forms.soon, path)));
+      return yield* answered(path, (yield asked) as T | undefined, known);
+    } catch (error) {
+      return yield* absent(error);
+    }
+  }
+}
+
+/** A call in one of its forms. */
+type Ask<T> = (calls: Lookups, path: string) => Steps<T | undefined>;
+
+function answered<T>(path: string, value: T | undefined, known?: Map<string, T>): Steps<T | undefined> {
+  if (value !== undefined) known?.set(path, value);
+  return done(value);
+}
+
+function absent(error: unknown): Steps<undefined> {
+  if (ABSENT.includes(errnoOf(withErrno(error)) ?? '')) return done(undefined);
+  throw error;
 }
 
 /** EINVAL: `readlink` of something that is not a link. Not ESTALE: the file may still be there. */
