@@ -62,13 +62,13 @@ export function nextSlice(): Steps<void> {
  * @param isAbandoned asked after each wait: if it returns true, nothing more is done, and the promise never settles.
  */
 export function run<T>(steps: Steps<T>, isAbandoned?: () => boolean): Answer<T> {
-  const iterator = steps[Symbol.iterator]();
-  const step = iterator.next();
-  return step.done ? step.value : finish(iterator, step.value, isAbandoned);
+  const generator = steps[Symbol.iterator]() as Generator<Promise<unknown>, T, unknown>;
+  const step = generator.next();
+  return step.done ? step.value : finish(generator, step.value, isAbandoned);
 }
 
 async function finish<T>(
-  steps: Iterator<Promise<unknown>, T, unknown>,
+  generator: Generator<Promise<unknown>, T, unknown>,
   first: Promise<unknown>,
   isAbandoned: (() => boolean) | undefined,
 ): Promise<T> {
@@ -77,9 +77,9 @@ async function finish<T>(
     let resume: () => IteratorResult<Promise<unknown>, T>;
     try {
       const answer = await step.value;
-      resume = () => steps.next(answer);
+      resume = () => generator.next(answer);
     } catch (error) {
-      resume = () => steps.throw?.(error) as typeof step;
+      resume = () => generator.throw(error);
     }
     if (isAbandoned?.()) return new Promise<never>(() => undefined);
     step = resume();

@@ -10,7 +10,7 @@
 import type { BigIntStats, Dirent } from 'node:fs';
 
 import { errnoOf, withErrno } from '../core/errno.js';
-import { done, run, runNow, type Steps } from '../core/steps.js';
+import { done, run, type Answer, type Steps } from '../core/steps.js';
 import { noAnswers, type Answers } from './answers.js';
 import {
   list,
@@ -64,53 +64,52 @@ export class Disk {
 
   /** The target of a link; undefined also if something else is there. */
   readlink(path: string): Steps<string | undefined> {
-    return this.#ask(path, readlink, this.#shared?.readlink);
+    return this.#ask(path, (calls) => run(readlink(calls, path)), this.#shared?.readlink);
   }
 
   /** The entries of a directory with their kinds, in any order. */
   list(path: string): Steps<readonly Dirent[] | undefined> {
-    return this.#ask(path, list, this.#shared?.list);
+    return this.#ask(path, (calls) => run(list(calls, path)), this.#shared?.list);
   }
 
   /** Reads a file, which must not be a link. @param found the file at the path, if known. */
   read(path: string, maxBytes: number, found?: BigIntStats): Steps<Reading | undefined> {
-    return this.#ask(path, (calls) => read(calls, path, maxBytes, found));
+    return this.#ask(path, (calls) => run(read(calls, path, maxBytes, found)));
   }
 
   /** Makes a call unless another look of the same event has made it. @param known the answers so far. */
-  #ask<T>(path: string, call: Ask<T>, known?: Map<string, T>): Steps<T | undefined> {
+  #ask<T>(path: string, call: Call<T>, known?: Map<string, T>): Steps<T | undefined> {
     const value = known?.get(path);
     if (value !== undefined) return done(value);
     if (this.#mounts.mayHang(path)) return this.#wait(path, call, known);
     try {
-      return answered(path, runNow(call(this.#forms.now, path)), known);
+      const answer = call(this.#forms.now, path) as T | undefined;
+      if (answer !== undefined) known?.set(path, answer);
+      return done(answer);
     } catch (error) {
-      return absent(error);
+      if (!isAbsent(error)) throw error;
+      return done(undefined);
     }
   }
 
-  *#wait<T>(path: string, call: Ask<T>, known?: Map<string, T>): Steps<T | undefined> {
+  *#wait<T>(path: string, call: Call<T>, known?: Map<string, T>): Steps<T | undefined> {
     try {
       // Run by itself, so that it closes its descriptor even if nobody waits for it any longer.
-      const asked = this.#mounts.inTurn(path, async () => run(call(this.#forms.soon, path)));
-      return yield* answered(path, (yield asked) as T | undefined, known);
+      const answer = (yield this.#mounts.inTurn(path, async () => call(this.#forms.soon, path))) as T;
+      if (answer !== undefined) known?.set(path, answer);
+      return answer;
     } catch (error) {
-      return yield* absent(error);
+      if (!isAbsent(error)) throw error;
+      return undefined;
     }
   }
 }
 
-/** A call in one of its forms. */
-type Ask<T> = (calls: Lookups, path: string) => Steps<T | undefined>;
+/** A call in both of its forms. */
+type Call<T> = (calls: Lookups, path: string) => Answer<T | undefined>;
 
-function answered<T>(path: string, value: T | undefined, known?: Map<string, T>): Steps<T | undefined> {
-  if (value !== undefined) known?.set(path, value);
-  return done(value);
-}
-
-function absent(error: unknown): Steps<undefined> {
-  if (ABSENT.includes(errnoOf(withErrno(error)) ?? '')) return done(undefined);
-  throw error;
+function isAbsent(error: unknown): boolean {
+  return ABSENT.includes(errnoOf(withErrno(error)) ?? '');
 }
 
 /** EINVAL: `readlink` of something that is not a link. Not ESTALE: the file may still be there. */

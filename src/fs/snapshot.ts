@@ -112,15 +112,13 @@ export class FileSnapshot implements FileState {
   }
 
   /** Whether the contents are equal. Digests are computed only if the bytes are not kept. */
-  hasSameContentAs(other: FileSnapshot): boolean {
-    if (this.#bytes && other.#bytes) return this.#bytes === other.#bytes || this.#bytes.equals(other.#bytes);
+  static readonly haveSameContent = (one: FileSnapshot, other: FileSnapshot): boolean => {
+    if (one.#bytes && other.#bytes) return one.#bytes === other.#bytes || one.#bytes.equals(other.#bytes);
     // If only one of them was read, inode and timestamps are all that can be compared.
-    return this.#isRead === other.#isRead
-      ? this.digest === other.digest
-      : !this.#stamp.hasFailed &&
-          !other.#stamp.hasFailed &&
-          isUnchanged(this.#stamp.inode, other.#stamp.inode);
-  }
+    if (one.#isRead === other.#isRead) return one.digest === other.digest;
+    if (one.#stamp.hasFailed || other.#stamp.hasFailed) return false;
+    return isUnchanged(one.#stamp.inode, other.#stamp.inode);
+  };
 
   /**
    * `sha256:…` of the content; `stat:…` of the inode and timestamps where it was not read. Equal digests mean equal
@@ -240,8 +238,11 @@ export class SetSnapshot {
   }
 }
 
-/** The files of a snapshot by key. */
-export function filesIn({ files }: Snapshot): ReadonlyMap<string, FileSnapshot> {
+/** Files by key. */
+export type Files = ReadonlyMap<string, FileSnapshot>;
+
+/** The files of a snapshot. */
+export function filesIn({ files }: Snapshot): Files {
   return files as ReadonlyMap<string, never>;
 }
 

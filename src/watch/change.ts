@@ -1,4 +1,4 @@
-import { filesIn, type FileSnapshot, type Snapshot } from '../fs/snapshot.js';
+import { FileSnapshot, filesIn, type Snapshot } from '../fs/snapshot.js';
 import type { BackendName } from './backends/catalog.js';
 
 /** The reason for a check: the name of the backend that gave a hint, or one of the watcher's own reasons. */
@@ -44,29 +44,20 @@ export function differenceOf<Before, After>(
   if (before === (after as unknown)) return { added: NO_KEYS, changed: NO_KEYS, removed: NO_KEYS };
   const added: string[] = [];
   const changed: string[] = [];
-  for (const [key, now] of after) {
+  after.forEach((now, key) => {
     const known = before.get(key);
     if (known === undefined) added.push(key);
     else if (known !== (now as unknown) && !isSame(known, now)) changed.push(key);
-  }
+  });
   const isAnyRemoved = before.size + added.length > after.size;
   const removed = isAnyRemoved ? [...before.keys()].filter((key) => !after.has(key)) : NO_KEYS;
-  return { added: compact(added), changed: compact(changed), removed };
-}
-
-/** A copy without the spare capacity of an array that was pushed to: a change is kept until the next one. */
-function compact(keys: readonly string[]): readonly string[] {
-  return keys.length === 0 ? NO_KEYS : [...keys];
-}
-
-/** Whether two files have equal contents. */
-export function haveSameContent(one: FileSnapshot, other: FileSnapshot): boolean {
-  return one.hasSameContentAs(other);
+  // Copied without the spare capacity of an array that was pushed to: a change is kept until the next one.
+  return { added: added.slice(), changed: changed.slice(), removed };
 }
 
 /** Merges a change that was not consumed yet with the next one; undefined if together they change nothing. */
 export function mergeChanges({ previous }: Change, { current, cause }: Change): Change | undefined {
-  const difference = differenceOf(filesIn(previous), filesIn(current), haveSameContent);
+  const difference = differenceOf(filesIn(previous), filesIn(current), FileSnapshot.haveSameContent);
   const isBack = previous.kind === current.kind && isEmpty(difference);
   return isBack ? undefined : { previous, current, cause, ...difference };
 }
@@ -87,6 +78,14 @@ export function differenceSince(digests: Digests, { files }: Snapshot): KeyDiffe
 /** Whether no key differs. */
 export function isEmpty({ added, changed, removed }: KeyDifference): boolean {
   return added.length === 0 && changed.length === 0 && removed.length === 0;
+}
+
+/** The keys among these that `keep` accepts. */
+export function filterKeys(
+  { added, changed, removed }: KeyDifference,
+  keep: (key: string) => boolean,
+): KeyDifference {
+  return { added: added.filter(keep), changed: changed.filter(keep), removed: removed.filter(keep) };
 }
 
 /** All keys that differ. */

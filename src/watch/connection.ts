@@ -277,7 +277,7 @@ export class Connection {
         directories: () => this.#directories,
         eventless: this.#eventless,
         persistent,
-        hint: (cause, hint) => this.#receiver.hint(cause, hint),
+        receiver: this.#receiver,
         up: (subscribed) => {
           Ticker.stop(this, this.#polling);
           this.#state = { tag: 'up', subscribed, since: clock.monotonic() };

@@ -86,7 +86,7 @@ export function vanishedOf(
 function looksSame(one: Appearance, other: Appearance): boolean {
   if (one === other || typeof one !== 'object' || typeof other !== 'object') return one === other;
   const isSame = isUnchanged(FileSnapshot.stampOf(one).inode, FileSnapshot.stampOf(other).inode);
-  return isSame && one.hasSameContentAs(other);
+  return isSame && FileSnapshot.haveSameContent(one, other);
 }
 
 /** What is due, and when the rest is due, monotonic ms; `Infinity` if there is none. */

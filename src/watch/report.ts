@@ -4,7 +4,7 @@
  * | found             | compared with the last report  | then                                                       |
  * |-------------------|--------------------------------|------------------------------------------------------------|
  * | files             | the same keys and contents     | nothing is pending; `revision` if it is another one        |
- * | files             | other files, or another kind   | `change`, when each of them is complete (difference.ts) or |
+ * | files             | other files, or another kind   | `change`, when each of them is complete (waits.ts) or       |
  * |                   |                                | has been quiet for `settleMs`, or for `missingGraceMs` if  |
  * |                   |                                | it is empty or gone                                        |
  * | nothing           | missing                        | nothing is pending                                         |
@@ -29,19 +29,18 @@ import type { Steps } from '../core/steps.js';
 import type { Disk } from '../fs/disk.js';
 import type { Observation } from '../fs/observation.js';
 import { linksIn } from '../fs/resolve.js';
-import { FileSnapshot, filesIn, MissingSnapshot, SetSnapshot, type Snapshot } from '../fs/snapshot.js';
-import type { TargetError } from '../fs/target-error.js';
 import {
-  differenceOf,
-  haveSameContent,
-  isEmpty,
-  keysOf,
-  type ChangeCause,
-  type KeyDifference,
-} from './change.js';
-import { isPartlyRetargeted, NO_FILES, filterKeys, volumeOf, type Files } from './difference.js';
+  FileSnapshot,
+  filesIn,
+  MissingSnapshot,
+  SetSnapshot,
+  type Files,
+  type Snapshot,
+} from '../fs/snapshot.js';
+import type { TargetError } from '../fs/target-error.js';
+import { differenceOf, filterKeys, isEmpty, keysOf, type ChangeCause, type KeyDifference } from './change.js';
 import { dueEach, dueTogether, seenAgain, vanishedOf, type Look, type Pending } from './pending.js';
-import { KIND, waitsFor, type SeenFiles, type WaitOptions } from './waits.js';
+import { isPartlyRetargeted, KIND, volumeOf, waitsFor, type SeenFiles, type WaitOptions } from './waits.js';
 import type { WatcherEvent } from './watcher-events.js';
 
 /** An observation that can be compared with the last report. */
@@ -133,7 +132,9 @@ export class Reporter {
   *lookThrough(look: Steps<Observation>, disk: Disk): Steps<Observation> {
     const seen = yield* look;
     this.#volumeTimes.clear();
-    if (seen.kind !== 'found' || seen.snapshot === this.#snapshot) return seen;
+    // A single file is never gone while something is found.
+    if (seen.kind !== 'found' || seen.snapshot === this.#snapshot || this.#snapshot.kind === 'file')
+      return seen;
     const files = filesIn(seen.snapshot);
     for (const [key, file] of this.#files) {
       const volume = files.has(key) ? undefined : volumeOf(file);
@@ -204,29 +205,31 @@ export class Reporter {
   #considerFiles(seen: SeenFiles, before: ReadonlyMap<string, Pending>, look: Look): number {
     const { cause, now } = look;
     const snapshot = seen.kind === 'missing' ? new MissingSnapshot(this.#snapshot.path) : seen.snapshot;
-    const files = filesIn(snapshot);
-    const difference = differenceOf(this.#files, files, haveSameContent);
+    const [known, files] = [this.#files, filesIn(snapshot)];
+    const difference = differenceOf(known, files, FileSnapshot.haveSameContent);
     if (seen.wasAddedOrRemoved || this.#regrouped.size > 0) {
       // What is no difference any more, such as an added file that was removed again, will not be reported.
       const isAwaited = (key: string): boolean => this.#regrouped.has(key) || !!seen.wasAddedOrRemoved?.(key);
       this.#regrouped = new Set(keysOf(difference).filter(isAwaited));
     }
-    const reported = { snapshot: this.#snapshot, isAssumed: !this.#hasReported, regrouped: this.#regrouped };
+    const reported = {
+      snapshot: this.#snapshot,
+      files: known,
+      isAssumed: !this.#hasReported,
+      regrouped: this.#regrouped,
+    };
     const seenAt = this.#options.clock.now() - (now - look.beganAt);
-    const waits = waitsFor(seen, snapshot, difference, reported, seenAt, this.#options);
+    const waits = waitsFor(seen, snapshot, files, difference, reported, seenAt, this.#options);
     const othersAt = snapshot.kind === 'group' ? this.#othersAt(files, now) : now;
-    let isAtOnce = othersAt <= now;
-    let first: ChangeCause | undefined;
-    for (const [key, { quietMs }] of waits) {
-      if (quietMs > 0) isAtOnce = false;
-      first ??= before.get(key)?.cause;
-    }
     const vanished = this.#vanished;
-    const memoryMs = this.#options.missingGraceMs;
-    this.#vanished = vanishedOf([...vanished, ...before], (key) => waits.has(key), memoryMs, now);
-    if (isAtOnce) {
+    if (vanished.size + before.size > 0) {
+      const memoryMs = this.#options.missingGraceMs;
+      this.#vanished = vanishedOf([...vanished, ...before], (key) => waits.has(key), memoryMs, now);
+    }
+    if (othersAt <= now && [...waits.values()].every(({ quietMs }) => quietMs === 0)) {
       this.#regrouped = NO_KEYS;
-      this.#report(snapshot, difference, first ?? cause, now);
+      const first = [...before.keys()].find((key) => waits.has(key));
+      this.#report(snapshot, difference, before.get(first ?? '')?.cause ?? cause, now);
       return Infinity;
     }
     const pending = new Map<string, Pending>();
@@ -340,10 +343,10 @@ export class Reporter {
 
   /** The files with pending differences and the links that led to them, which the next look visits. */
   #pendingPaths(seen: StableObservation): string[] {
-    const files = seen.kind === 'found' ? filesIn(seen.snapshot) : NO_FILES;
+    const files = seen.kind === 'found' ? filesIn(seen.snapshot) : undefined;
     const unreadable = seen.kind === 'found' ? seen.unreadable : undefined;
     return [...this.#pending.keys()].flatMap((key) => {
-      const file = files.get(key) ?? this.#files.get(key);
+      const file = files?.get(key) ?? this.#files.get(key);
       return file ? [file.realPath, ...linksIn(FileSnapshot.stampOf(file).links)] : (unreadable?.path ?? []);
     });
   }

@@ -23,7 +23,7 @@ export interface Wanted {
   /** The file system without events that some of the directories are on, if any. */
   readonly eventless: string | undefined;
   readonly persistent: boolean;
-  readonly hint: (cause: string, hint?: Hint) => void;
+  readonly receiver: { hint(cause: string, hint?: Hint): void };
   readonly up: (subscribed: Subscribed) => void;
   /** The subscription no longer works. Not called before `up`. */
   readonly lost: (subscription: Subscribed, error: unknown) => void;
@@ -63,7 +63,7 @@ async function subscribeTo(backend: WatchBackend, wanted: Wanted, lifetime: Life
   let failure: { readonly error: unknown } | undefined;
   let subscribed: Subscribed | undefined;
   const sink = {
-    hint: (hint?: Hint) => wanted.hint(name, hint),
+    hint: (hint?: Hint) => wanted.receiver.hint(name, hint),
     down: (error: unknown) => {
       failure ??= { error };
       if (subscribed) wanted.lost(subscribed, error);

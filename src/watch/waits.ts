@@ -3,7 +3,7 @@
  *
  * | the difference                                       | waits                                                      |
  * |------------------------------------------------------|------------------------------------------------------------|
- * | a file that is complete (difference.ts)              | not at all                                                 |
+ * | a file that is complete, see `isComplete`            | not at all                                                 |
  * | a file in the first report or added by `add`, last   | not at all                                                 |
  * | written before the time that it would have to wait   |                                                            |
  * | a file in a volume whose keys are still being linked | for the others: `settleMs`, `groupSettleMs` in a group     |
@@ -12,11 +12,10 @@
  * | a file or target that is gone                        | `missingGraceMs`; not at all if it was removed by `remove` |
  * |                                                      | or by a swap                                               |
  */
-import { isRecent } from '../fs/file-identity.js';
+import { isRecent, isSameInode } from '../fs/file-identity.js';
 import type { Observation } from '../fs/observation.js';
-import { FileSnapshot, filesIn, type SetSnapshot, type Snapshot } from '../fs/snapshot.js';
+import { FileSnapshot, type Files, type SetSnapshot, type Snapshot } from '../fs/snapshot.js';
 import type { KeyDifference } from './change.js';
-import { isComplete, volumeOf, type Files } from './difference.js';
 import { NO_WAIT, type Wait } from './pending.js';
 
 /** The observation of a target that can be read, or is missing. */
@@ -33,6 +32,7 @@ export interface WaitOptions {
 interface Before {
   /** What was last reported. */
   readonly snapshot: Snapshot;
+  readonly files: Files;
   /** Whether that is only the assumption that nothing was there. */
   readonly isAssumed: boolean;
   /** The keys that `add` and `remove` have changed and that are not reported yet. */
@@ -51,14 +51,14 @@ const NO_REVISIONS: ReadonlyMap<string, string | undefined> = new Map();
 export function waitsFor(
   seen: SeenFiles,
   snapshot: Snapshot,
+  files: Files,
   { added, changed, removed }: KeyDifference,
   before: Before,
   seenAt: number,
   options: WaitOptions,
 ): Map<string, Wait> {
   const waits = new Map<string, Wait>();
-  const files = filesIn(snapshot);
-  const known = filesIn(before.snapshot);
+  const { files: known } = before;
   const isOtherKind = snapshot.kind !== before.snapshot.kind;
   const isMissing = snapshot.kind === 'missing';
   if (isOtherKind || (seen.kind === 'missing' && seen.isGap && before.isAssumed)) {
@@ -66,7 +66,7 @@ export function waitsFor(
     waits.set(KIND, isMissing && !isTakenOut ? waitForLoss(options) : NO_WAIT);
   }
   const isReplaced = isOtherKind && before.snapshot.kind !== 'missing';
-  for (const key of isReplaced ? files.keys() : [...added, ...changed]) {
+  for (const key of isReplaced ? files.keys() : added.concat(changed)) {
     const file = files.get(key);
     const isFirst = before.isAssumed || before.regrouped.has(key);
     if (file) waits.set(key, waitForFile(file, known.get(key), isFirst, seen, seenAt, options));
@@ -128,4 +128,49 @@ function isSwapped(
 ): boolean {
   const volume = volumeOf(file);
   return volume !== undefined && revisions.has(volume) && revisions.get(volume) !== file?.revision;
+}
+
+/**
+ * Whether a file is complete, that is, whether its last write came before it was published.
+ *
+ * | the file                                                  | was published by                                      |
+ * |-----------------------------------------------------------|-------------------------------------------------------|
+ * | is in another revision of a volume than before            | the swap: nobody writes into a revision after it      |
+ * | is older than the last link that leads to it, and was not | the process that retargeted that link                 |
+ * | behind these links before                                 |                                                       |
+ * | is a new file, older than the last change of its inode,   | a rename: `chmod` changes the inode, too, but not the |
+ * | which came at the same time as a change of its directory  | directory                                             |
+ *
+ * Within one tick of the file system's clock (up to 10 ms), before and after cannot be distinguished. Neither can a
+ * rename and a `chmod` if something else in the directory has changed since.
+ *
+ * @param before the file that was last reported under its key.
+ */
+export function isComplete(file: FileSnapshot, before: FileSnapshot | undefined): boolean {
+  const { isSteady, isOlderThanLinks, isRenamed, links, inode } = FileSnapshot.stampOf(file);
+  if (!isSteady) return false;
+  if (file.revision !== undefined && file.revision !== before?.revision) return true;
+  if (file.size === 0) return false;
+  const known = before && FileSnapshot.stampOf(before);
+  if (isOlderThanLinks && links !== known?.links) return true;
+  return isRenamed && (!known || !isSameInode(inode, known.inode));
+}
+
+/** Whether some links of a group were retargeted and others were not: the others are probably about to be. */
+export function isPartlyRetargeted(before: Files, after: Files): boolean {
+  let isAnyKept = false;
+  let isAnyRetargeted = false;
+  for (const [key, file] of after) {
+    const { links } = FileSnapshot.stampOf(file);
+    const known = before.get(key);
+    if (links === '' || !known) continue;
+    if (FileSnapshot.stampOf(known).links === links) isAnyKept = true;
+    else isAnyRetargeted = true;
+  }
+  return isAnyKept && isAnyRetargeted;
+}
+
+/** The volume that a file comes from: what it contains is reported together. */
+export function volumeOf(file: FileSnapshot | undefined): string | undefined {
+  return file && FileSnapshot.stampOf(file).volume;
 }

@@ -136,8 +136,8 @@ export const MUTANTS = [
     'return isSame && isSameInode(one, other);',
     'return isSameInode(one, other);',
   ],
-  ['every file is complete', 'watch/difference.ts', 'if (file.size === 0) return false;', 'return true;'],
-  ['an empty file is complete', 'watch/difference.ts', 'if (file.size === 0) return false;', ''],
+  ['every file is complete', waits, 'if (file.size === 0) return false;', 'return true;'],
+  ['an empty file is complete', waits, 'if (file.size === 0) return false;', ''],
   [
     'a link makes a file complete that was written since',
     file,
