@@ -198,7 +198,7 @@ export const MUTANTS = [
     "a resync's find is not confirmed",
     session,
     "if (isNew && cause === 'resync' && !isConfirmed && this.#unconfirmed.length < MAX_ROUNDS) {",
-    '',
+    'if (false) {',
   ],
   [
     'a pending difference is not looked at again',
