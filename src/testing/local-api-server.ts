@@ -4,13 +4,7 @@ import type { AddressInfo, Socket } from 'node:net';
 
 import { systemClock, type Clock } from '../core/clock.js';
 import type { TokenAnswer } from '../core/token-client.js';
-import { failure, type ApiAnswer } from './local-api-server/api-answer.js';
-import {
-  ObjectApi,
-  type ApiObject,
-  type ObjectResource,
-  type StoredObject,
-} from './local-api-server/object-api.js';
+import { failure, type ApiAnswer, type ApiCall } from './local-api-server/api-answer.js';
 import {
   createServerCertificates,
   firstServerCertificates,
@@ -29,8 +23,8 @@ import {
 export interface LocalApiServerOptions {
   /** The clock by which tokens are dated and verified. Default: the system clock. */
   readonly clock?: Clock | undefined;
-  /** The TCP port. Default 0: a free port. */
-  readonly port?: number | undefined;
+  /** Answers the requests of users for other resources; undefined: the server answers. Default: none. */
+  readonly answer?: ((call: ApiCall) => ApiAnswer | undefined) | undefined;
 }
 
 /** A fault: how the server handles a request instead of answering it normally. */
@@ -73,9 +67,8 @@ const KEEP_ALIVE_MS = 90_000;
 
 /**
  * The parts of a Kubernetes API server that deal with ServiceAccount tokens (TokenRequest, TokenReview, SelfSubjectReview,
- * ServiceAccounts) and with what pods mount (list and watch of ConfigMaps, Secrets and pods, patches of the metadata of
- * pods), in JSON, on a real HTTPS socket of the loopback interface. It accepts the bearer tokens it minted and no others.
- * Every user may do everything except what `forbid()` forbids.
+ * ServiceAccounts), in JSON, on a real HTTPS socket of the loopback interface. It accepts the bearer tokens it minted and
+ * no others. Every user may do everything except what `forbid()` forbids.
  *
  * ```ts
  * const server = await LocalApiServer.start();
@@ -91,22 +84,20 @@ export class LocalApiServer {
   readonly #server: Server;
   readonly #authority: TokenAuthority;
   readonly #api: ServiceAccountApi;
-  readonly #objectApi: ObjectApi;
+  readonly #others: LocalApiServerOptions['answer'];
   readonly #script: ApiFault[] = [];
   readonly #requests: ReceivedRequest[] = [];
   /** Includes those without a complete TLS handshake, which the server does not count among its connections. */
   readonly #sockets = new Set<Socket>();
   #certificates: ServerCertificates;
-  #port: number;
+  #port = 0;
 
   private constructor(
-    port: number,
-    clock: Clock,
     authority: TokenAuthority,
     certificates: ServerCertificates,
+    others: LocalApiServerOptions['answer'],
   ) {
-    this.#objectApi = new ObjectApi(clock);
-    this.#port = port;
+    this.#others = others;
     this.#authority = authority;
     this.#api = new ServiceAccountApi(authority);
     this.#certificates = certificates;
@@ -123,9 +114,9 @@ export class LocalApiServer {
   }
 
   /** Starts a server with the ServiceAccount `default/default`. */
-  static async start({ clock = systemClock, port = 0 }: LocalApiServerOptions = {}): Promise<LocalApiServer> {
+  static async start({ clock = systemClock, answer }: LocalApiServerOptions = {}): Promise<LocalApiServer> {
     const authority = await TokenAuthority.create(clock);
-    const server = new LocalApiServer(port, clock, authority, firstServerCertificates());
+    const server = new LocalApiServer(authority, firstServerCertificates(), answer);
     server.addServiceAccount('default', 'default');
     await server.listen();
     return server;
@@ -184,24 +175,6 @@ export class LocalApiServer {
     const { audiences = [ISSUER], expirationSeconds = 3_600, boundObject } = options;
     const account = this.#api.add(namespace, name);
     return this.#authority.mint({ account, audiences, expirationSeconds, boundObject });
-  }
-
-  /** Creates or replaces a ConfigMap, a Secret or a pod. */
-  putObject(resource: ObjectResource, object: ApiObject): StoredObject {
-    return this.#objectApi.put(resource, object);
-  }
-
-  deleteObject(resource: ObjectResource, namespace: string, name: string): void {
-    this.#objectApi.delete(resource, namespace, name);
-  }
-
-  getObject(resource: ObjectResource, namespace: string, name: string): StoredObject | undefined {
-    return this.#objectApi.get(resource, namespace, name);
-  }
-
-  /** Forgets all changes so far: open watches, and new ones from an older version, are 410 Gone. */
-  expireWatches(): void {
-    this.#objectApi.expireWatches();
   }
 
   /** Rotates the signing key: tokens that were minted before are refused from now on. */
@@ -315,7 +288,7 @@ export class LocalApiServer {
     const { url = '', headers } = request;
     const query = new URLSearchParams(url.split('?')[1]);
     return (
-      this.#objectApi.answer({ method, path, query, accept: headers.accept ?? '', body }) ??
+      this.#others?.({ method, path, query, accept: headers.accept ?? '', body }) ??
       this.#api.answer({ method, path, user, body })
     );
   }
