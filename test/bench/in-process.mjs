@@ -189,11 +189,4 @@ function inChild(parameters) {
 
 if (process.argv.includes('--child')) {
   process.on('message', async (parameters) => process.send(await measure(parameters)));
-} else if (process.argv[1] === fileURLToPath(import.meta.url)) {
-  for (const { title, rows } of await measureInProcess({ count: 16, passes: 2 })) {
-    console.log(title);
-    for (const { contestant, p50, p90, lost } of rows) {
-      console.log(' ', contestant.padEnd(36), p50.toFixed(0), p90.toFixed(0), 'µs', lost);
-    }
-  }
 }
