@@ -5,8 +5,6 @@ import { type ConfigMap, type ConfigProvider, type ProviderCallback } from 'resi
 import { KubeletVolume } from 'resilient-watcher/testing';
 import { expect, test } from 'vitest';
 import { z } from 'zod';
-
-import { nextTurn } from '../../src/core/event-loop.js';
 import { ConfigScene } from '../support/config-scene.js';
 
 const SECRET = 'hunter2';
@@ -98,6 +96,27 @@ test('sources that change together lead to one update, and may be valid only tog
   expect(loader.current).toEqual({ a: 3, b: 3, c: 2 });
 });
 
+test('values that are valid only with those of a later source are taken in the same update, although a third is wrong', async () => {
+  const scene = new ConfigScene();
+  const files = ['a', 'b', 'c'];
+  for (const file of files) scene.write(file, { [file]: 1 });
+  const loader = scene.loader({
+    sources: files.map((file) => ({ provider: scene.file(file) })),
+    validate: (values) => {
+      const { a, b, c } = values as Record<string, number>;
+      if (Number(a) > Number(b) || c === 13) throw new Error('a is at most b, and c is not 13');
+      return { a, b, c };
+    },
+  });
+  await scene.load(loader);
+  for (const [file, value] of Object.entries({ c: 13, a: 2, b: 2 })) {
+    scene.write(file, { [file]: value });
+    await scene.pass();
+  }
+  expect(loader.current).toEqual({ a: 2, b: 2, c: 1 });
+  expect(scene.changes).toEqual([['a', 'b']]);
+});
+
 test('a validator that never settles, or settles too late, does not block updates', async () => {
   const scene = new ConfigScene();
   scene.write('a', { n: 1 });
@@ -181,48 +200,6 @@ test('listeners and selectors that throw do not affect others, and close() withi
   await expect(loader.check()).rejects.toMatchObject({ code: 'ERR_CLOSED' });
 });
 
-test.each(['close()', 'the signal'])('%s ends a load whose validate never does', async (how) => {
-  const scene = new ConfigScene();
-  scene.write('a', {});
-  const controller = new AbortController();
-  let validates = (): void => undefined;
-  const validating = new Promise<void>((resolve) => (validates = resolve));
-  const loader = scene.loader({
-    sources: [{ provider: scene.file('a') }],
-    validate: () => {
-      validates();
-      return new Promise<never>(() => undefined);
-    },
-    signal: controller.signal,
-  });
-  const refused = expect(scene.load(loader)).rejects.toThrow(how === 'close()' ? 'closed' : 'enough');
-  await validating;
-  if (how === 'the signal') controller.abort(new Error('enough'));
-  await loader.close();
-  await refused;
-  expect([scene.backend.subscriptions, scene.clock.pending]).toEqual([0, 0]);
-});
-
-test('concurrent calls of check() lead to updates one after another', async () => {
-  const scene = new ConfigScene();
-  let reading = 0;
-  let most = 0;
-  const provider: ConfigProvider = {
-    name: 'remote',
-    read: async () => {
-      reading += 1;
-      most = Math.max(most, reading);
-      await nextTurn();
-      reading -= 1;
-      return {};
-    },
-  };
-  const loader = scene.loader({ sources: [{ provider }] });
-  await scene.load(loader);
-  await Promise.all([loader.check(), loader.check(), loader.check()]);
-  expect(most).toBe(1);
-});
-
 test('check() reads sources that cannot be watched, and validates refused values again', async () => {
   const scene = new ConfigScene();
   let value: unknown = { n: 1 };
@@ -273,31 +250,6 @@ test('with one watched source a change is not delayed', async () => {
   scene.backend.hint();
   await scene.settled();
   expect(loader.current).toEqual({ d: 1, n: 2 });
-});
-
-test('several sources are waited for until all have changed, or for settleMs', async () => {
-  const scene = new ConfigScene();
-  const volume = new KubeletVolume(scene.path('volume'));
-  const publish = (a: number, b: number): void => {
-    volume.publish({ a: `{"a":${a}}`, b: `{"b":${b}}` });
-    scene.backend.hint();
-  };
-  publish(1, 1);
-  const loader = scene.loader<ConfigMap>({
-    sources: [{ provider: scene.file('volume/a') }, { provider: scene.file('volume/b') }],
-  });
-  await scene.load(loader);
-  publish(2, 2);
-  await scene.settled();
-  expect(scene.changes).toEqual([['a', 'b']]);
-
-  publish(3, 2);
-  await scene.settled();
-  await scene.clock.advance(49);
-  expect(scene.changes).toHaveLength(1);
-  await scene.clock.advance(1);
-  await scene.settled();
-  expect(scene.changes).toEqual([['a', 'b'], ['a']]);
 });
 
 test('a provider that calls back whenever it is read leads to one update per settleMs', async () => {
@@ -366,22 +318,6 @@ test('a file that is readable again with the same contents is reported as readab
   expect(scene.changes).toEqual([]);
 });
 
-test('how long a source could not be read does not depend on the wall clock', async () => {
-  const scene = new ConfigScene();
-  scene.write('a.json', { n: 1 });
-  const loader = scene.loader({ sources: [{ provider: scene.file('a.json') }] });
-  await scene.load(loader);
-  const outages: number[] = [];
-  loader.on('readable', ({ unreadableMs }) => outages.push(unreadableMs));
-  scene.remove('a.json');
-  await scene.pass();
-  scene.clock.jump(-3_600_000);
-  scene.write('a.json', { n: 2 });
-  await scene.pass();
-  expect(outages).toHaveLength(1);
-  expect(outages[0]).toBeGreaterThanOrEqual(0);
-});
-
 test('close() waits until a load that has failed has stopped watching', async () => {
   const scene = new ConfigScene();
   const ends: (() => void)[] = [];
@@ -400,22 +336,5 @@ test('close() waits until a load that has failed has stopped watching', async ()
   expect(isClosed).toBe(false);
   ends.forEach((end) => end());
   await closed;
-  expect(scene.clock.pending).toBe(0);
-});
-
-test('a provider that never ends its watch delays close() and a failed load() by parseTimeoutMs, no more', async () => {
-  const scene = new ConfigScene();
-  let text: unknown = 'bad';
-  const provider: ConfigProvider = {
-    name: 'remote',
-    read: () => Promise.resolve(text),
-    watch: () => Promise.resolve(),
-    unwatch: () => new Promise(() => undefined),
-  };
-  const loader = scene.loader({ sources: [{ provider }], parseTimeoutMs: 1_000 });
-  await expect(scene.load(loader)).rejects.toMatchObject({ code: 'ERR_CONFIG_INVALID' });
-  text = { n: 1 };
-  await scene.load(loader);
-  await scene.during(loader.close());
   expect(scene.clock.pending).toBe(0);
 });

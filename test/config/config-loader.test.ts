@@ -11,8 +11,6 @@ import {
 } from 'resilient-watcher/config';
 import { expect, onTestFinished, test } from 'vitest';
 import { z } from 'zod';
-
-import { nextTurn } from '../../src/core/event-loop.js';
 import { ConfigScene } from '../support/config-scene.js';
 
 const SECRET = 'hunter2';
@@ -113,21 +111,6 @@ test('a provider of your own may use a parser of the library: line and column of
   });
 });
 
-test('the values of an optional file are added and removed with it', async () => {
-  const scene = new ConfigScene();
-  const loader = scene.loader({
-    sources: [{ values: { n: 1 } }, { provider: scene.file('a', { optional: true }) }],
-  });
-  expect(await scene.load(loader)).toEqual({ n: 1 });
-  scene.write('a', { n: 2 });
-  await scene.pass();
-  expect(loader.current).toEqual({ n: 2 });
-  scene.remove('a');
-  await scene.pass();
-  expect(loader.current).toEqual({ n: 1 });
-  expect(scene.rejections).toEqual([]);
-});
-
 test('variables set keys of lower layers regardless of case, unless that is ambiguous', async () => {
   const scene = new ConfigScene();
   const env = { APP_MAXCONN: '5', APP_DB__USERNAME: 'me', APP_TWICE: 'x', APP_NEW: 'y' };
@@ -215,23 +198,6 @@ test('a listener that fails in its immediate call is not added, or its rejection
   );
   await scene.settled();
   expect(scene.errors).toMatchObject([{ code: 'ERR_LISTENER', event: 'change' }]);
-});
-
-test('many sources cause no leak warning', async () => {
-  const scene = new ConfigScene();
-  const warnings: Error[] = [];
-  const onWarning = (warning: Error): void => void warnings.push(warning);
-  process.on('warning', onWarning);
-  onTestFinished(() => void process.off('warning', onWarning));
-  const names = Array.from({ length: 20 }, (_, n) => `file${n}`);
-  for (const name of names) scene.write(name, {});
-  const loader = scene.loader<ConfigMap>({
-    sources: names.map((name) => ({ provider: scene.file(name) })),
-  });
-  await scene.load(loader);
-  await loader.check();
-  await nextTurn();
-  expect(warnings).toEqual([]);
 });
 
 test('a loader without validate has a ConfigMap, and any other type needs a validator', () => {

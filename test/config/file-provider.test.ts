@@ -1,5 +1,4 @@
 import {
-  FileProvider,
   jsonParser,
   VolumeProvider,
   yamlParser,
@@ -92,14 +91,6 @@ test('a callback that throws, a lost backend and a removed file do not end watch
   await scene.pass();
   expect(calls).toEqual(['2', 'ListenerError', 'ConfigError', '3']);
   await provider.unwatch();
-});
-
-test('setup errors reject watch(): a signal that has aborted', async () => {
-  const scene = new ConfigScene();
-  const provider = scene.file('a', { signal: AbortSignal.abort(new Error('enough')) });
-  await expect(provider.watch(() => undefined)).rejects.toThrow('enough');
-  expect(() => new FileProvider('')).toThrow(TypeError);
-  expect(() => new FileProvider('a', { settleMs: -1 })).toThrow(RangeError);
 });
 
 test('a volume is read as keys, all of one revision, and every swap is followed', async () => {
