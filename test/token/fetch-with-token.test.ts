@@ -125,14 +125,6 @@ test('a 401 whose body cannot be canceled is still followed by the request with 
   expect(await (await send('http://host/')).text()).toBe('welcome');
 });
 
-test('a source whose reportUnauthorized() throws has no other token', async () => {
-  const source = sourceWith(() => {
-    throw new Error('broken');
-  });
-  const send = fetchWithToken(source, { fetch: () => Promise.resolve(new Response('', { status: 401 })) });
-  expect((await send('http://host/')).status).toBe(401);
-});
-
 test('a Request of another implementation keeps its headers, and its body is sent once', async () => {
   const sent: (string | null)[] = [];
   const send = fetchWithToken(

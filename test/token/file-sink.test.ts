@@ -1,4 +1,4 @@
-import { chmodSync, existsSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { chmodSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
 import { fileSink, ServiceAccountToken } from 'resilient-watcher';
@@ -33,14 +33,4 @@ test('the mode is that of the option, if there is one', async () => {
   const path = join(temporaryDirectory(), 'token');
   await fileSink(path, { mode: 0o640 })(token, { signal });
   expect(modeOf(path)).toBe('640');
-});
-
-test.each([
-  ['fileSink', (path: string) => fileSink(path)],
-  ['kubeconfigSink', (path: string) => kubeconfigSink({ path, server: 'https://a' })],
-])('%s writes nothing once its signal has aborted', async (_, sinkTo) => {
-  const path = join(temporaryDirectory(), 'token');
-  const reason = new Error('closed');
-  await expect(sinkTo(path)(token, { signal: AbortSignal.abort(reason) })).rejects.toBe(reason);
-  expect(existsSync(path)).toBe(false);
 });

@@ -172,19 +172,4 @@ describe('the end', () => {
     await clock.advance(0);
     expect(closed).toEqual(['closed']);
   });
-
-  test('it may be called by a listener, or triggered by the signal', async () => {
-    const own = refresherScene();
-    own.refresher.on('token', () => void own.refresher.close());
-    await expect(own.refresher.start()).rejects.toThrow(ClosedError);
-    await own.refresher.close();
-    expect(own.clock.pending).toBe(0);
-
-    const controller = new AbortController();
-    const told = refresherScene({ signal: controller.signal });
-    await told.refresher.start();
-    controller.abort();
-    expect(told.refresher.status().state).toBe('closed');
-    expect(refresherScene({ signal: AbortSignal.abort() }).refresher.status().state).toBe('closed');
-  });
 });

@@ -1,5 +1,4 @@
 /** The refresher in ordinary times: options, the schedule, hints and the clock. */
-import { inspect } from 'node:util';
 
 import { TokenRefresher, type TokenRefresherOptions } from 'resilient-watcher';
 import { FakeTokenClient } from 'resilient-watcher/testing';
@@ -72,18 +71,6 @@ describe('the schedule', () => {
     }
   });
 
-  test('a token of one year is replaced daily, not in a loop, and no long delay reaches a timer', async () => {
-    const { refresher, clock, client, mints } = refresherScene();
-    const year = 365 * 24 * 3600;
-    client.otherwise = { answer: client.mint(year) };
-    await refresher.start();
-    for (let hour = 0; hour < 72; hour += 1) {
-      expect(Math.max(...clock.delays)).toBeLessThanOrEqual(MINUTE);
-      await clock.advance(HOUR);
-    }
-    expect(mints()).toEqual([0, 86_400, 172_800, 259_200]);
-  });
-
   test('a client that returns its old token until the expiry is called at most every 5 seconds or so', async () => {
     const { refresher, clock, client, events } = refresherScene({ schedule: 'kubelet' });
     client.otherwise = { answer: client.mint(600) };
@@ -132,17 +119,6 @@ describe('hints', () => {
       'start',
       'file',
     ]);
-  });
-
-  test('only new content leads to an attempt: not the first check, the same bytes, an empty or a missing file', async () => {
-    const { refresher, clock, projected, mints } = refresherScene();
-    await refresher.start();
-    projected.show('projected-0');
-    projected.show(undefined);
-    projected.show(' \n');
-    projected.show('projected-0\n');
-    await clock.advance(MINUTE);
-    expect(mints()).toEqual([0]);
   });
 
   test('a burst of hints leads to one attempt, and to one more if it comes during an attempt', async () => {
@@ -212,23 +188,6 @@ describe('hints', () => {
     await clock.advance(HOUR);
     expect(client.requests.length).toBeLessThan(70);
   });
-});
-
-test('the token just seen in the file is passed to the client', async () => {
-  const { refresher, clock, client, projected } = refresherScene();
-  const start = clock.now();
-  await refresher.start();
-  await clock.advance(MINUTE);
-  projected.show('projected-1');
-  await clock.advance(MINUTE);
-  expect(client.requests.map(({ credential }) => [credential?.value, credential?.path])).toEqual([
-    ['projected-0', projected.path],
-    ['projected-1', projected.path],
-  ]);
-  expect(client.requests.map(({ credential }) => (credential?.seenAt ?? 0) - start)).toEqual([0, MINUTE]);
-  expect(inspect(client.requests, { depth: Infinity }) + JSON.stringify(client.requests)).not.toMatch(
-    /projected-[01]/,
-  );
 });
 
 test('its status is plain data, null for what is not known', async () => {

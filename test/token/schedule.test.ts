@@ -1,4 +1,3 @@
-import fc from 'fast-check';
 import { expect, test } from 'vitest';
 
 import { everyInterval, planRefresh, tokenSchedules } from '../../src/token/schedule.js';
@@ -60,19 +59,4 @@ test.each([
 
 test.each([[NaN], [undefined], ['3'], [null]])('a schedule that returns %s is refused', (answer) => {
   expect(() => plan((() => answer) as never, HOUR, 0, 0)).toThrow(RangeError);
-});
-
-test('for any token and random number, the planned delay is finite, ends before the expiry and is not zero', () => {
-  const schedule = fc.constantFrom(...Object.values(tokenSchedules), everyInterval(5_000), () => 0);
-  const life = fc.oneof(fc.double({ min: 1, max: 100 * YEAR, noNaN: true }), fc.constant(Infinity));
-  const chance = fc.double({ min: 0, max: 1, maxExcluded: true, noNaN: true });
-  fc.assert(
-    fc.property(schedule, life, chance, chance, (of, lifeMs, age, random) => {
-      const ageMs = Number.isFinite(lifeMs) ? lifeMs * age : 0;
-      const delayMs = plan(of, lifeMs, ageMs, random);
-      expect(delayMs).toBeLessThan(lifeMs - ageMs);
-      expect(delayMs).toBeGreaterThanOrEqual(Math.min(5_000, ((lifeMs - ageMs) * 3) / 4));
-      expect(delayMs).toBeLessThan(2 ** 53);
-    }),
-  );
 });

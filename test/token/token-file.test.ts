@@ -1,19 +1,9 @@
-import { getEventListeners } from 'node:events';
-import { writeFileSync } from 'node:fs';
-import { join } from 'node:path';
-import { pathToFileURL } from 'node:url';
-import { inspect } from 'node:util';
-
-import { ClosedError, TokenFile, type TokenFileOptions } from 'resilient-watcher';
-import { FakeClock, KubeletVolume, mintTestToken } from 'resilient-watcher/testing';
+import { TokenFile, type TokenFileOptions } from 'resilient-watcher';
+import { FakeClock, mintTestToken } from 'resilient-watcher/testing';
 import { expect, onTestFinished, test } from 'vitest';
-
-import { errno } from '../support/faulty-file-system.js';
-import { fsWith } from '../support/intercepted-fs.js';
 import { outcomeOf } from '../support/outcome-of.js';
 import { ProjectedToken } from '../support/projected-token.js';
 import { HOUR, MINUTE, SECOND } from '../support/refresher-scene.js';
-import { temporaryDirectory } from '../support/temporary-directory.js';
 
 const NOW = Date.UTC(2024, 1, 6);
 let serial = 0;
@@ -63,17 +53,6 @@ test('without events a new token is found within 5 s, whichever way the clock ju
     await clock.advance(5 * SECOND);
     expect((await file.get()).value).toBe(next);
   }
-});
-
-test('content that an event tells of becomes the token immediately', async () => {
-  const { file, projected, told } = watchedToken();
-  await file.start();
-  const next = mint();
-  const changed = file.changed();
-  projected.show(`${next}\n`);
-  expect((await changed).value).toBe(next);
-  expect((await file.get()).value).toBe(next);
-  expect(told).toEqual(['change', 'change']);
 });
 
 test.each<[string, Record<string, string>]>([
@@ -164,30 +143,6 @@ test('reportUnauthorized() reads the file again, unless that token is no longer 
   expect((await file.reportUnauthorized()).value).toBe(last);
 });
 
-test('an opaque token file is anything that fits a header', async () => {
-  const { file } = watchedToken('s3cret\n', { format: 'opaque' });
-  expect((await file.get()).value).toBe('s3cret');
-  expect(inspect(file, { depth: 9, showHidden: true }) + JSON.stringify(file.status())).not.toContain(
-    's3cret',
-  );
-});
-
-test('close() leaves no timer and no listener, and may be called twice', async () => {
-  const controller = new AbortController();
-  const { file, clock, projected, told } = watchedToken(mint(), { signal: controller.signal });
-  projected.backend.refuse(new Error('EMFILE'));
-  await file.get();
-  await file.start();
-  expect(told).toContain('degraded');
-  await file.close();
-  expect(clock.pending).toBe(0);
-  expect(getEventListeners(controller.signal, 'abort')).toEqual([]);
-  expect(file.close()).toBe(file.close());
-  await expect(file.get()).rejects.toThrow(ClosedError);
-  await expect(file.start()).rejects.toThrow(ClosedError);
-  expect(file.status().state).toBe('closed');
-});
-
 test.each<[unknown, unknown, typeof TypeError | typeof RangeError, string]>([
   ['', {}, TypeError, 'path must be a non-empty string'],
   ['/x', { resyncInterval: 1 }, TypeError, 'unknown option "resyncInterval"'],
@@ -196,33 +151,6 @@ test.each<[unknown, unknown, typeof TypeError | typeof RangeError, string]>([
   const construct = (): unknown => new TokenFile(path as string, options as TokenFileOptions);
   expect(construct).toThrow(kind);
   expect(construct).toThrow(`TokenFile: ${message}`);
-});
-
-test('with its own watcher it follows a real volume', async () => {
-  const volume = new KubeletVolume(join(temporaryDirectory(), 'serviceaccount'));
-  const first = mintTestToken({ jti: '1' });
-  volume.publish({ token: first });
-  await using file = new TokenFile(volume.path('token'));
-  await file.start();
-  expect((await file.get()).value).toBe(first);
-  for (let n = 2; n < 20; n += 1) {
-    const next = mintTestToken({ jti: String(n) });
-    const seen = new Promise<string>((resolve) =>
-      file.once('change', ({ current }) => resolve(current.value)),
-    );
-    volume.publish({ token: next });
-    expect(await seen).toBe(next);
-    expect((await file.get()).value).toBe(next);
-  }
-});
-
-test('its path may be a URL', async () => {
-  const path = join(temporaryDirectory(), 'token');
-  const token = mint();
-  writeFileSync(path, token);
-  await using file = new TokenFile(pathToFileURL(path), { clock: new FakeClock(NOW) });
-  expect(file.path).toBe(path);
-  expect((await file.get()).value).toBe(token);
 });
 
 test('its status is plain data, null for what is not known', async () => {
@@ -238,26 +166,4 @@ test('its status is plain data, null for what is not known', async () => {
     lastChangeAt: clock.now(),
     expiresAt: token.expiresAt,
   });
-});
-
-test('a file that cannot be read is reported as unreadable, and the last good token is kept', async () => {
-  let isForbidden = false;
-  const fs = fsWith({
-    open: ({ make }) => {
-      if (isForbidden) throw errno('EACCES');
-      return make();
-    },
-  });
-  const { file, clock, projected, told } = watchedToken(mint(), { fs });
-  const good = await file.get();
-  isForbidden = true;
-  projected.show(mint());
-  await clock.advance(SECOND);
-  expect(await file.get()).toBe(good);
-  expect(file.status()).toMatchObject({ available: true, rejected: { code: 'ERR_TARGET_ACCESS' } });
-  isForbidden = false;
-  projected.backend.hint();
-  await clock.advance(SECOND);
-  expect(await file.get()).not.toBe(good);
-  expect(told).toEqual(['change', 'unreadable', 'readable', 'change']);
 });

@@ -83,22 +83,6 @@ test.each<[string, Record<string, unknown>, Partial<ServiceAccountToken>]>([
   expect(tokenFromText(` ${encode(claims)}\n`)).toMatchObject(dates);
 });
 
-test('a requested token expires at its expirationTimestamp, however late its exp is', () => {
-  const token = mintTestToken({ iat: 0, exp: 31_536_000 });
-  for (const expirationTimestamp of ['1970-01-01T01:00:07Z', new Date(3_607_000), 3_607_000]) {
-    const read = tokenFromAnswer({ token, expirationTimestamp });
-    expect(read).toMatchObject({ expiresAt: 3_607_000, notAfter: 31_536_000_000 });
-  }
-});
-
-test('no token expires later than its own exp, whatever the answer or warnafter says', () => {
-  const token = mintTestToken({ iat: 0, exp: 20 });
-  const requested = tokenFromAnswer({ token, expirationTimestamp: '1970-01-01T01:00:00Z' });
-  expect(requested).toMatchObject({ expiresAt: 20_000, notAfter: 20_000 });
-  const projected = tokenFromText(encode({ exp: 20, 'kubernetes.io': { warnafter: 30 } }));
-  expect(projected).toMatchObject({ expiresAt: 20_000, notAfter: 20_000 });
-});
-
 test('an opaque token is anything that fits a header', () => {
   expect(tokenFromText(' s3cret\n', 'opaque')).toMatchObject({ value: 's3cret', expiresAt: Infinity });
   expect(failure(() => tokenFromText(' \n', 'opaque')).message).toContain('it is empty');
