@@ -115,17 +115,6 @@ test.each([{ maxSockets: 1 }, { maxTotalSockets: 1 }])(
   },
 );
 
-test('requests of an https.Agent fail with the reason while there is no usable set, and succeed as soon as there is one', async () => {
-  const { volume, files } = openFiles({ 'tls.crt': serverPair.cert });
-  const { port } = await startMutualServer();
-  const agent = httpsAgent(files);
-  onTestFinished(() => agent.destroy());
-  await expect(askHttps({ port, ca }, agent)).rejects.toMatchObject({ code: 'ERR_TLS_UNAVAILABLE' });
-  volume.publish(secretOf(clientAt(1), ca));
-  await files.check();
-  expect((await askHttps({ port, ca }, agent)).text).toBe('client-1');
-});
-
 test('an undici dispatcher has one pool, replaces it with the set, and lets requests in flight finish', async () => {
   const { volume, files } = openFiles(secretOf(clientAt(0), ca));
   const { port, connections, slow, answerSlow } = await startMutualServer();

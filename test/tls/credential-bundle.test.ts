@@ -53,26 +53,6 @@ function mount(pathsIn: (directory: string) => string | TlsPaths = bundleIn): Mo
 
 const pem = (certificate: string): string => certificate.trim();
 
-test('a bundle and its trust bundle in volumes of their own are each followed', async () => {
-  const root = temporaryDirectory();
-  const credentials = new KubeletVolume(join(root, 'cred'));
-  const trust = new KubeletVolume(join(root, 'trust'));
-  credentials.publish({ 'bundle.pem': first.bundle });
-  trust.publish({ 'ca.pem': signer.certificate });
-  await using files = new TlsFiles({ bundle: join(root, 'cred/bundle.pem'), ca: join(root, 'trust/ca.pem') });
-  const previous = await files.get();
-  credentials.publish({ 'bundle.pem': second.bundle });
-  const renewed = await files.changed({ previous });
-  expect([renewed.cert, renewed.ca].map(String).map(pem)).toEqual(
-    [second.chain, signer.certificate].map(pem),
-  );
-  trust.publish({ 'ca.pem': other.certificate });
-  const contracted = await files.changed({ previous: renewed });
-  expect([contracted.cert, contracted.ca].map(String).map(pem)).toEqual(
-    [second.chain, other.certificate].map(pem),
-  );
-});
-
 describe('a credential bundle and a trust bundle', () => {
   test('are one set, and the chain is handed out without the key', async () => {
     const { volume, files } = mount(bothIn);
@@ -84,22 +64,6 @@ describe('a credential bundle and a trust bundle', () => {
     volume.publish({ 'bundle.pem': second.bundle, 'ca.pem': signer.certificate, token: 'no PEM' });
     await files.check();
     expect(files.current?.cert?.toString()).toBe(second.chain);
-  });
-
-  test('another order, repetitions and text between certificates are no change; another certificate is', async () => {
-    const { volume, files, events } = mount(bothIn);
-    const publish = async (...lines: string[]): Promise<void> => {
-      volume.publish({ 'bundle.pem': first.bundle, 'ca.pem': lines.join('\n') });
-      await files.check();
-    };
-    await publish(signer.certificate, other.certificate);
-    const { current } = files;
-    await publish(other.certificate, signer.certificate);
-    await publish('Subject: two', pem(other.certificate), '# one', signer.certificate, other.certificate);
-    expect([events, files.current]).toEqual([['change'], current]);
-    await publish(other.certificate);
-    expect(events).toEqual(['change', 'change']);
-    expect(files.current?.authorities.map(({ subject }) => subject)).toEqual(['CN=two']);
   });
 
   test('an empty trust bundle, one that is cut off and one without PEM keep the last good set', async () => {
@@ -158,34 +122,6 @@ test('a key that is published without its chain waits for it, wherever the two f
   expect(files.current).toBe(good);
   writeFileSync(cert, second.chain);
   await expect.poll(() => files.current?.cert?.toString()).toBe(second.chain);
-});
-
-test('a certificate of a clock that is ahead is kept back until it is valid, and the last good one lives', async () => {
-  const { volume, files, clock, events } = mount();
-  volume.publish({ 'bundle.pem': first.bundle });
-  await files.start();
-  const early = signer.issue({ notBefore: clock.now() + 120_000 });
-  volume.publish({ 'bundle.pem': early.bundle });
-  await files.check();
-  expect(files.current?.cert?.toString()).toBe(first.chain);
-  await clock.advance(121_000);
-  expect(files.current?.cert?.toString()).toBe(early.chain);
-  expect(events).toEqual(['change', 'ERR_TLS_NOT_YET_VALID', 'change']);
-});
-
-test('a bundle that kubelet no longer renews is reported as `expiring`, then as `expired`', async () => {
-  const { volume, files, clock, events } = mount();
-  files.on('expiring', () => void (events as string[]).push('expiring'));
-  files.on('expired', ({ error }) => void (events as string[]).push(error.message));
-  volume.publish({ 'bundle.pem': first.bundle });
-  await files.start();
-  await clock.advance(19 * 3_600_000);
-  expect(events).toEqual(['change']);
-  await clock.advance(2 * 3_600_000);
-  expect(events.slice(1)).toEqual(['expiring']);
-  await clock.advance(4 * 3_600_000);
-  expect(events.slice(2)).toEqual([expect.stringMatching(/certificate in ".+bundle\.pem" expired at/)]);
-  expect(files.status()).toMatchObject({ expired: true });
 });
 
 /** RSA keys take long to make, the longer one as long as all other tests here. */

@@ -170,22 +170,6 @@ test('an HTTP/1 response of an HTTP/2 server is the last one of its connection',
   expect(begun).toEqual(['/1']);
 });
 
-test('an HTTP/2 handshake that began before is not used', async () => {
-  const { files, removeCa } = mount(own);
-  const begun: string[] = [];
-  const server = createSecureServer({ requestCert: true }, ({ url }) => void begun.push(url));
-  await serveTls(server, files);
-  const accepted = once(server, 'connection');
-  const peer = dial(await listen(server), H2);
-  peer.write(PREFACE);
-  peer.write(requestOn(1));
-  const closed = once(peer.resume(), 'close');
-  await accepted;
-  await removeCa();
-  await closed;
-  expect(begun).toEqual([]);
-});
-
 test.each(['TLSv1.2', 'TLSv1.3'] as const)('gRPC resumes no session from before (%s)', async (version) => {
   const { files, removeCa } = mount(own);
   const port = await startGrpc(await grpcServerCredentials(files, { requireClientCertificate: true }));

@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { connect, createServer as createTlsServer, type TLSSocket, type ConnectionOptions } from 'node:tls';
 import { promisify } from 'node:util';
 
-import { FakeClock, KubeletVolume } from 'resilient-watcher/testing';
+import { KubeletVolume } from 'resilient-watcher/testing';
 import { serveTls, sniCallback, TlsFiles } from 'resilient-watcher/tls';
 import { expect, onTestFinished, test } from 'vitest';
 
@@ -109,41 +109,6 @@ test('every option that this Node.js takes from createServer() is kept', async (
   expect(given).toMatchObject({ sessionIdContext: 'shop', honorCipherOrder: false });
 });
 
-test('the CA bundle of the files verifies client certificates if the server has none', async () => {
-  const { volume, files } = openFiles();
-  volume.publish(secretOf(first, stranger.cert));
-  const server = createTlsServer({ requestCert: true, rejectUnauthorized: false });
-  const authorized: boolean[] = [];
-  server.on('secureConnection', (socket) => void authorized.push(socket.authorized));
-  await serveTls(server, files);
-  const port = await listen(server);
-  const client = await createServerPair(stranger);
-  const connected = async (): Promise<void> => {
-    const seen = once(server, 'secureConnection');
-    await handshake(port, { ...client });
-    await seen;
-  };
-  await connected();
-  volume.publish(secretOf(first, ca));
-  await files.check();
-  await connected();
-  expect(authorized).toEqual([true, false]);
-});
-
-test('a set without a CA bundle leaves the last one in force for client certificates', async () => {
-  const { volume, files } = openFiles();
-  volume.publish(secretOf(first, stranger.cert));
-  const server = createServer({ requestCert: true }, (_request, response) => response.end('hello'));
-  await serveTls(server, files);
-  const port = await listen(server);
-  volume.publish(secretOf(second));
-  await files.check();
-  const known = await handshake(port, { ...(await createServerPair(stranger)) });
-  expect(known.getPeerX509Certificate()?.fingerprint256).toBe(fingerprintOf(second));
-  expect(await answerTo(known)).toContain('hello');
-  expect(await answerTo(await handshake(port, { ...first }))).toBe('');
-});
-
 test('a server that asks clients for certificates is refused without a CA bundle: the roots of Node.js are not for clients', async () => {
   const { volume, files } = openFiles();
   volume.publish(secretOf(first, '')); // of cert-manager, before there is a CA
@@ -202,21 +167,6 @@ test('a server that is given to serveTls() again has the CA bundle of the new fi
   await expect(visit(authority)).rejects.toThrow();
 });
 
-test('a server that is closed before serveTls() has its certificate does not follow the files either', async () => {
-  // Files that were written a moment ago settle, which they never do by this clock.
-  const directory = temporaryDirectory();
-  writeFileSync(join(directory, 'tls.crt'), first.cert);
-  writeFileSync(join(directory, 'tls.key'), first.key);
-  const files = new TlsFiles(directory, { clock: new FakeClock(Date.now()) });
-  onTestFinished(() => files.close());
-  const server = createTlsServer();
-  await listen(server);
-  const served = serveTls(server, files);
-  server.close();
-  await expect(served).rejects.toMatchObject({ code: 'ERR_CLOSED' });
-  expect(files.listenerCount('change')).toBe(0);
-});
-
 test('each server name gets the certificate of its files, and other names that of the server', async () => {
   const directory = temporaryDirectory();
   const openPair = (name: string): { files: TlsFiles; publish: () => Promise<string> } => {
@@ -258,23 +208,6 @@ test('each server name gets the certificate of its files, and other names that o
   }
   const published = await later.publish();
   expect(await shown('later.example.org')).toBe(published);
-});
-
-test('for a host of sniCallback() client certificates are verified with the CA bundle of its files', async () => {
-  const host = openFiles();
-  host.volume.publish(secretOf(first, stranger.cert));
-  await host.files.start();
-  const SNICallback = sniCallback({ 'shop.example.com': host.files });
-  const server = createTlsServer({ ...first, ca, requestCert: true, rejectUnauthorized: false, SNICallback });
-  const port = await listen(server);
-  const client = await createServerPair(stranger);
-  const isAuthorized = async (servername: string): Promise<boolean> => {
-    const seen = once(server, 'secureConnection') as Promise<[TLSSocket]>;
-    await handshake(port, { servername, checkServerIdentity: () => undefined, ...client });
-    return (await seen)[0].authorized;
-  };
-  expect(await isAuthorized('shop.example.com')).toBe(true);
-  expect(await isAuthorized('localhost')).toBe(false);
 });
 
 test('a host of sniCallback() that has no CA bundle admits no client of the roots of Node.js', async () => {

@@ -227,14 +227,6 @@ describe('a bad set is rejected and the last good one stays:', () => {
   });
 });
 
-test('a CA bundle is used as long as one of its certificates is valid', async () => {
-  const { volume, files } = watchedFiles();
-  volume.publish(secretOf(good, chain(old.cert, root.cert)));
-  await files.start();
-  expect(files.status().rejected).toBeNull();
-  expect(files.current?.fingerprint256).toBe(fingerprintOf(good));
-});
-
 test('a chain is served in any order, with its root or without, and with a certificate twice', async () => {
   const { volume, files, events } = watchedFiles();
   const rest = [
@@ -256,45 +248,6 @@ test('a chain is served in any order, with its root or without, and with a certi
   }
   expect(events).toHaveLength(rest.length);
   expect(events.join()).not.toContain('ERR');
-});
-
-test('a certificate that is not valid yet is used within a minute when it is', async () => {
-  const { volume, files, events, clock } = watchedFiles();
-  volume.publish(secretOf(good));
-  await files.start();
-  volume.publish(secretOf(early));
-  await files.check();
-  expect(files.current?.fingerprint256).toBe(fingerprintOf(good));
-  await clock.advance(HOUR_MS + 60_000);
-  expect(files.current?.fingerprint256).toBe(fingerprintOf(early));
-  expect(events).toEqual([
-    expect.stringMatching(/^change/),
-    'ERR_TLS_NOT_YET_VALID',
-    expect.stringMatching(/^change/),
-  ]);
-});
-
-test('a certificate that is about to expire when it is taken is reported as `change` first, then as `expiring`', async () => {
-  const { volume, files, events, clock } = watchedFiles({ expiryWarningMs: 1e12 });
-  volume.publish(secretOf(good));
-  await files.start();
-  expect(events.map((event) => event.split(' ')[0])).toEqual(['change', 'expiring']);
-  files.once('change', () => void files.close());
-  volume.publish(secretOf(other));
-  await files.check();
-  await files.close();
-  expect(clock.pending).toBe(0);
-});
-
-test('a certificate that is not valid yet is rejected once, even if the clock is set back meanwhile', async () => {
-  const { volume, files, events, clock } = watchedFiles();
-  volume.publish(secretOf(early));
-  await files.start();
-  clock.jump(-HOUR_MS / 2);
-  await clock.advance(HOUR_MS + 1_000);
-  expect(events).toEqual(['ERR_TLS_NOT_YET_VALID']);
-  await clock.advance(HOUR_MS / 2 + 60_000);
-  expect(events.slice(1)).toEqual([expect.stringMatching(/^change/)]);
 });
 
 test.each([
@@ -320,18 +273,6 @@ test.each([
     expect(clock.pending).toBe(0);
   },
 );
-
-test('the error of a refused certificate does not name the refusal before it as its cause', async () => {
-  const { volume, files } = watchedFiles();
-  const errors: Error[] = [];
-  files.on('rejected', ({ error }) => errors.push(error));
-  for (const set of [{ 'tls.crt': good.cert }, secretOf(old)]) {
-    volume.publish(set);
-    await files.check();
-  }
-  expect(errors).toMatchObject([{ code: 'ERR_TLS_MISSING' }, { code: 'ERR_TLS_EXPIRED' }]);
-  expect(errors[1]?.cause).toBeUndefined();
-});
 
 test('a certificate about to expire is reported once, then its expiry with the reason; then get() rejects', async () => {
   const { volume, files, events, clock } = watchedFiles();
@@ -415,20 +356,6 @@ describe.each(['directory', 'group'])('a pair in a plain %s that is renewed key 
   });
 });
 
-test('unrelated keys cause no change, nor does a return to the same certificate', async () => {
-  const { volume, files, events } = watchedFiles();
-  volume.publish(secretOf(good));
-  await files.start();
-  volume.publish({ ...secretOf(good), note: 'hello' });
-  await files.check();
-  volume.publish(secretOf({ cert: good.cert, key: other.key }));
-  await files.check();
-  volume.publish(secretOf(good));
-  await files.check();
-  expect(events.slice(1)).toEqual(['ERR_TLS_MISMATCH']);
-  expect(files.status().rejected).toBeNull();
-});
-
 test('a CA with the label X509 CERTIFICATE is one of the bundle, since OpenSSL trusts it, and no longer after its removal', async () => {
   const { volume, files, events } = watchedFiles();
   const labelled = intermediate.cert.replaceAll('CERTIFICATE', 'X509 CERTIFICATE');
@@ -500,16 +427,6 @@ test('files at any paths are one set: those of SPIFFE, a CA bundle alone, certif
   expect((await spiffe.get()).ca?.toString().split('BEGIN')).toHaveLength(3);
   expect((await bundle.get()).cert).toBeUndefined();
   expect((await both.get()).fingerprint256).toBe(fingerprintOf(good));
-});
-
-test('messages name the file by its whole path, also where a relative one was given', async () => {
-  const missing = new TlsFiles('./nowhere');
-  onTestFinished(() => missing.close());
-  const path = join(process.cwd(), 'nowhere', 'tls.crt');
-  await expect(missing.get()).rejects.toThrow(`There is no file "${path}"`);
-  const ca = new TlsFiles({ ca: './nowhere/ca.crt' });
-  onTestFinished(() => ca.close());
-  await expect(ca.get()).rejects.toThrow(`There is no file "${join(process.cwd(), 'nowhere', 'ca.crt')}"`);
 });
 
 test('ready() resolves to the first good set, or rejects at the end', async () => {

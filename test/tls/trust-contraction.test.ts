@@ -1,7 +1,6 @@
 /** A CA is removed: connections made before end, whoever the peer is, and do not come back by a resumed session. */
 import { constants, randomBytes } from 'node:crypto';
 import { once } from 'node:events';
-import { createSecureServer } from 'node:http2';
 import { Agent, createServer, globalAgent } from 'node:https';
 import { connect as connectTcp, createServer as createTcpServer } from 'node:net';
 import { join } from 'node:path';
@@ -20,7 +19,7 @@ import { request } from 'undici';
 import { describe, expect, onTestFinished, test } from 'vitest';
 
 import { temporaryDirectory } from '../support/temporary-directory.js';
-import { askHttp2, askHttps, EchoClient, listen, openHttp2, startGrpc } from '../support/tls-clients.js';
+import { askHttps, EchoClient, listen, startGrpc } from '../support/tls-clients.js';
 
 const [one, two] = [new CertificateSigner({ name: 'one' }), new CertificateSigner({ name: 'two' })];
 const both = `${one.certificate}${two.certificate}`;
@@ -122,35 +121,6 @@ describe.each(VERSIONS)('a server that demands client certificates, %s', (versio
     await trust(both);
     expect(await visit(leaving, before.session)).toMatchObject({ text: '', isResumed: false });
   });
-});
-
-test('sessions of HTTP/2 get GOAWAY, and their open streams finish', async () => {
-  const { files, trust } = mount(server);
-  const slow: (() => void)[] = [];
-  const http2 = createSecureServer({ requestCert: true }, ({ url }, response) => {
-    if (url === '/slow') slow.push(() => response.end('slow'));
-    else response.end('hello');
-  });
-  await serveTls(http2, files);
-  const port = await listen(http2);
-  const open = (issued: IssuedCertificate) =>
-    openHttp2({ port, ca: one.certificate, ...certificateOf(issued) });
-  const [ending, trusted] = [await open(leaving), await open(staying)];
-  expect([await askHttp2(ending), await askHttp2(trusted)]).toEqual(['hello', 'hello']);
-  const inFlight = ending.request({ ':path': '/slow' }).setEncoding('utf8');
-  await expect.poll(() => slow.length).toBe(1);
-  const goaway = [ending, trusted].map((session) => once(session, 'goaway'));
-  await trust(two.certificate);
-  await Promise.all(goaway);
-  slow[0]?.();
-  expect((await inFlight.toArray()).join('')).toBe('slow');
-  if (!ending.destroyed) await once(ending, 'close');
-  expect(
-    await open(leaving)
-      .then(askHttp2)
-      .catch(() => ''),
-  ).toBe('');
-  expect(await askHttp2(await open(staying))).toBe('hello');
 });
 
 test('a client that is in its handshake when its CA is removed is not admitted', async () => {
@@ -269,64 +239,6 @@ test('a handshake that began before a CA was removed is not used: httpsAgent() s
   expect(await (await repeated).body.text()).toBe('hello');
 });
 
-test('a set without a CA bundle keeps the last one for clients, and a destroyed agent follows the files again', async () => {
-  const volume = new KubeletVolume(join(temporaryDirectory(), 'credentials'));
-  const keys = { 'tls.crt': staying.chain, 'tls.key': staying.key };
-  volume.publish({ ...keys, 'ca.crt': one.certificate });
-  const files = new TlsFiles(volume.directory);
-  onTestFinished(() => files.close());
-  const port = await listen(
-    createServer({ ...certificateOf(server), keepAliveTimeout: 0 }, (_request, response) =>
-      response.end('hello'),
-    ),
-  );
-  const agent = httpsAgent(files, { keepAlive: true });
-  const dispatcher = await undiciDispatcher(files, { connect: { servername: 'localhost' } });
-  onTestFinished(() => dispatcher.destroy());
-  const askAll = async (): Promise<string[]> => [
-    (await askHttps({ port, ca: undefined as never }, agent)).text,
-    await (await request(`https://127.0.0.1:${port}`, { dispatcher })).body.text(),
-  ];
-  expect(await askAll()).toEqual(['hello', 'hello']);
-  volume.publish(keys);
-  await files.check();
-  expect(String(files.current?.ca)).toBe(one.certificate);
-  expect(await askAll()).toEqual(['hello', 'hello']);
-
-  agent.destroy();
-  expect((await askAll())[0]).toBe('hello');
-  volume.publish({ ...keys, 'ca.crt': two.certificate });
-  await files.check();
-  await expect(askHttps({ port, ca: undefined as never }, agent)).rejects.toThrow(/verify|self-signed/);
-  agent.destroy();
-});
-
-test('gRPC ends connections on both sides when a CA is removed there; who is trusted connects again', async () => {
-  const onServer = mount(server);
-  const port = await startGrpc(
-    await grpcServerCredentials(onServer.files, { requireClientCertificate: true }),
-  );
-  const clientOf = async (issued: IssuedCertificate) => {
-    const { files, trust } = mount(issued);
-    return { trust, client: new EchoClient(port, await grpcChannelCredentials(files)) };
-  };
-  const [ending, kept, distrusting] = [
-    await clientOf(leaving),
-    await clientOf(stayingBelow),
-    await clientOf(staying),
-  ];
-  const callAll = (text: string) =>
-    Promise.allSettled([ending, kept, distrusting].map(({ client }) => client.echo(text)));
-  expect((await callAll('before')).map(({ status }) => status)).toEqual(Array(3).fill('fulfilled'));
-
-  await onServer.trust(two.certificate);
-  await distrusting.trust(two.certificate);
-  // The GOAWAY may come after the first call.
-  await expect
-    .poll(async () => (await callAll('after')).map(({ status }) => status))
-    .toEqual(['rejected', 'fulfilled', 'rejected']);
-});
-
 test('the first CA bundle replaces the roots of Node.js, so connections that they verified end', async () => {
   const volume = new KubeletVolume(join(temporaryDirectory(), 'tls'));
   const secret = { 'tls.crt': staying.chain, 'tls.key': staying.key };
@@ -353,17 +265,6 @@ test('gRPC refuses the first call of a client that connected before its CA was r
   await client.connect();
   await onServer.trust(two.certificate);
   await expect(client.echo('after')).rejects.toThrow();
-});
-
-test('gRPC answers the first call of a client that connected before the CA of another was removed', async () => {
-  const onServer = mount(server);
-  const port = await startGrpc(
-    await grpcServerCredentials(onServer.files, { requireClientCertificate: true }),
-  );
-  const client = new EchoClient(port, await grpcChannelCredentials(mount(staying).files));
-  await client.connect();
-  await onServer.trust(two.certificate);
-  await expect(client.echo('after')).resolves.toBe('after');
 });
 
 test('gRPC admits no client whose handshake began before its CA was removed, if nobody had called the server yet', async () => {
