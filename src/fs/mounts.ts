@@ -121,7 +121,12 @@ export class Mounts {
   inTurn<T>(path: string, call: () => Promise<T>): Promise<T> {
     const mount = this.at(path);
     return new Promise((resolve, reject) => {
-      const wait = { mount, abandon: () => reject(stale(path)) };
+      const abandon = (): void => {
+        // The call itself may never end.
+        this.#waits.delete(wait);
+        reject(stale(path));
+      };
+      const wait = { mount, abandon };
       this.#waits.add(wait);
       this.#readWhileWaiting();
       void this.#outstanding

@@ -5,6 +5,7 @@
 import { ResilientWatcher, type Change, type ResilientWatcherOptions } from '../../../src/index.js';
 import { write as writeFile } from '../actors/calls.js';
 import { KUBELET, publish } from '../actors/volumes.js';
+import { leftovers } from '../time.js';
 import { Violation, type World } from '../world.js';
 
 const POINT = '/n';
@@ -69,4 +70,5 @@ export async function hang(world: World): Promise<void> {
   }
   const { frozenIn } = world.library;
   if (frozenIn !== undefined) throw new Violation(5, `the process waits for ever in ${frozenIn}`);
+  if (leftovers() > 0) throw new Violation(7, `after close(), ${leftovers()} timers are left`);
 }
