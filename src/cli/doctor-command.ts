@@ -135,7 +135,7 @@ function textOf(lines: readonly string[]): string {
 }
 
 function pageOf(diagnosis: Diagnosis): string[] {
-  const { path, realPath, links, mounts, revision, revisionAt, findings } = diagnosis;
+  const { path, realPath, links, mounts, revision, revisionAt, inotify, findings } = diagnosis;
   const lines = [path];
   for (const { path: from, target } of links) lines.push(`  link      ${from} -> ${target}`);
   if (realPath !== null) lines.push(`  leads to  ${realPath}`);
@@ -143,6 +143,12 @@ function pageOf(diagnosis: Diagnosis): string[] {
   if (revision !== null) lines.push(`  revision  ${revision}`);
   if (revisionAt !== null)
     lines.push(`  changed   ${isoTime(revisionAt)}, ${durationText(systemClock.now() - revisionAt)} ago`);
+  if (inotify) {
+    const { instances, watches } = inotify;
+    lines.push(
+      `  inotify   ${instances.used} of ${instances.limit ?? '?'} instances, ${watches.used} of ${watches.limit ?? '?'} watches of this user`,
+    );
+  }
   const found = findings.length === 0 ? ['nothing prevents updates'] : listOf(findings);
   return [...lines, ...found.map((line) => `  ${line}`)];
 }

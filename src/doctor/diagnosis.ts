@@ -1,5 +1,5 @@
 /** Finds out why a path never shows an update, or only late. */
-import nodeFileSystem, { watch } from 'node:fs';
+import nodeFileSystem from 'node:fs';
 import { access, constants, readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { geteuid } from 'node:process';
@@ -17,6 +17,7 @@ import { Mounts, staleMount, type Mount } from '../fs/mounts.js';
 import { resolve, type Resolution } from '../fs/resolve.js';
 import { DATA_LINK } from '../fs/volume-layout.js';
 import { finding, SEVERITIES, type Finding } from './finding.js';
+import { inotifyUsage, type InotifyUsage } from './inotify-usage.js';
 import { expiredFindings } from './expired-findings.js';
 import { tokenFindings } from './token-findings.js';
 
@@ -34,6 +35,8 @@ export interface Diagnosis {
   readonly revision: string | null;
   /** When the revision was published, epoch ms, by the timestamp of its directory or file; null if unknown. */
   readonly revisionAt: number | null;
+  /** The use of the inotify limits of this user; null if there is no `/proc`. */
+  readonly inotify: InotifyUsage | null;
   /** The findings, the most severe first. */
   readonly findings: readonly Finding[];
 }
@@ -61,7 +64,7 @@ export async function diagnose(
   const target = absolutePath(checkPath('diagnose', 'path', path));
   const mounts = Mounts.of(nodeFileSystem, 0);
   await mounts.ask(target);
-  const found = await resolution(target, mounts);
+  const [found, inotify] = await Promise.all([resolution(target, mounts), inotifyUsage()]);
   const isFound = found.kind === 'found';
   const realPath = isFound ? found.path : null;
   const revisionAt = isFound ? Number(found.stat.ctimeNs / 1_000_000n) : null;
@@ -75,7 +78,7 @@ export async function diagnose(
         ? [finding('NO_EVENTS_FS', `"${point}" is on ${kind.name}, which reports no events`)]
         : [],
     ),
-    ...limitFindings(),
+    ...limitFindings(inotify),
     ...(isFound && found.stat.isFile() ? await tokenFindings(found.path, now, audiences) : []),
     ...(realPath === null ? [] : await expiredFindings(realPath, now)),
     ...skewFindings(target, revisionAt, now),
@@ -87,6 +90,7 @@ export async function diagnose(
     mounts: passed.map(({ point, kind }) => ({ path: point, type: kind.name })),
     revision: found.route.revision ?? null,
     revisionAt,
+    inotify,
     findings: findings.sort((a, b) => SEVERITIES.indexOf(a.severity) - SEVERITIES.indexOf(b.severity)),
   };
 }
@@ -171,19 +175,18 @@ function mountFindings(realPath: string, kind: 'file' | 'directory', mounts: Mou
   }
 }
 
-/** Tries to watch a directory: `inotify_init(2)` fails with EMFILE, `inotify_add_watch(2)` with ENOSPC. */
-function limitFindings(): Finding[] {
-  try {
-    const watcher = watch('/proc/self', { persistent: false });
-    watcher.on('error', () => undefined).close();
-    return [];
-  } catch (error) {
-    const errno = errnoOf(error);
-    if (errno === 'EMFILE')
-      return [finding('INOTIFY_INSTANCES', 'no inotify instance is left for this user')];
-    if (errno === 'ENOSPC') return [finding('INOTIFY_WATCHES', 'no inotify watch is left for this user')];
-    return [];
-  }
+function limitFindings(usage: InotifyUsage | null): Finding[] {
+  if (!usage) return [];
+  return (['instances', 'watches'] as const)
+    .filter((what) => {
+      const { used, limit } = usage[what];
+      return usage.exhausted === what || (limit !== null && used >= limit);
+    })
+    .map((what) => {
+      const { used, limit } = usage[what];
+      const shown = `no inotify ${what} are left: limit ${limit ?? 'unknown'} for this user, ${used} used by processes visible here`;
+      return finding(what === 'instances' ? 'INOTIFY_INSTANCES' : 'INOTIFY_WATCHES', shown);
+    });
 }
 
 function skewFindings(path: string, revisionAt: number | null, now: number): Finding[] {
