@@ -35,9 +35,29 @@ const KINDS = {
     severity: 'never',
     fix: 'Name a new image and roll the pods, or mount a ConfigMap: an image volume never changes while its pod lives.',
   },
+  UNDEFINED_VOLUME: {
+    severity: 'never',
+    fix: 'Define the volume, or correct its name: the API server refuses the pod.',
+  },
+  EXPIRATION_REFUSED: {
+    severity: 'never',
+    fix: 'Set `expirationSeconds` of a token to at least 600, `maxExpirationSeconds` of a pod certificate to at least 3600: the API server refuses less.',
+  },
+  KEY_TYPE: {
+    severity: 'never',
+    fix: 'Set `keyType`, such as `ECDSAP256`: without it, kubelet never gets a certificate, and the pod does not start.',
+  },
+  TRUST_SELECTOR: {
+    severity: 'never',
+    fix: 'Set either `name`, or `signerName` with `labelSelector` (`{}` selects all): without a selector, no bundle is selected.',
+  },
   CA_READ_ONCE: {
     severity: 'never',
     fix: 'Set `RESILIENT_WATCHER_CA` and `NODE_OPTIONS=--import resilient-watcher/trust`, or restart the program after each change: this variable is read once, at the start.',
+  },
+  CA_PATH: {
+    severity: 'never',
+    fix: 'Mount the volume of the bundle at this path, or correct the path.',
   },
   UNREADABLE: {
     severity: 'never',
@@ -102,6 +122,10 @@ const KINDS = {
   SPLIT_CERTIFICATE: {
     severity: 'note',
     fix: 'Use `credentialBundlePath` instead of `keyPath` and `certificateChainPath`: a reader of two files can get the key of one certificate and the chain of another.',
+  },
+  SHORT_CERTIFICATE: {
+    severity: 'note',
+    fix: 'Follow the file. If the program reads it only once, set `maxExpirationSeconds` (up to 91 days, if the signer allows it) and restart the program before that.',
   },
   NO_FS_GROUP: {
     severity: 'note',

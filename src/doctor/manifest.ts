@@ -1,8 +1,10 @@
 /** Finds in manifests what keeps a mounted ConfigMap, Secret or token from being updated. */
 import { describe } from '../core/options.js';
+import { certificateFindings } from './certificate-findings.js';
 import { fields, list, sourcesOf, text, type Fields } from './fields.js';
 import { finding, type Finding } from './finding.js';
 import { missingGroup } from './missing-group.js';
+import { trustFindings } from './trust-findings.js';
 
 /**
  * What keeps the files of these manifests from being updated. Each finding names the object it is in.
@@ -19,7 +21,7 @@ export function findingsInManifests(documents: readonly unknown[]): Finding[] {
     .flatMap((object) => {
       const { kind, metadata } = object;
       const where = `${text(kind)}/${text(fields(metadata)['name'])}`;
-      return [...immutable(object, where), ...podFindings(podSpecOf(object), where)];
+      return [...immutable(object, where), ...podFindings(podSpecOf(object), claimsOf(object), where)];
     });
 }
 
@@ -48,7 +50,12 @@ function podSpecOf(object: Fields): Fields {
   return fields(template['spec']);
 }
 
-function podFindings(spec: Fields, where: string): Finding[] {
+/** The volumes that a StatefulSet makes of its claims. */
+function claimsOf({ spec }: Fields): string[] {
+  return list(fields(spec)['volumeClaimTemplates']).map(({ metadata }) => text(fields(metadata)['name']));
+}
+
+function podFindings(spec: Fields, claims: readonly string[], where: string): Finding[] {
   const volumes = new Map(list(spec['volumes']).map((volume) => [text(volume['name']), volume]));
   const containers = ['initContainers', 'containers', 'ephemeralContainers'].flatMap((key) =>
     list(spec[key]),
@@ -58,10 +65,12 @@ function podFindings(spec: Fields, where: string): Finding[] {
     ...containers.flatMap((container) => [
       ...subPaths(container, volumes, where),
       ...fromEnvironment(container, where),
-      ...readOnce(container, volumes, where),
+      ...undefinedVolumes(container, [...volumes.keys(), ...claims], where),
     ]),
     ...images(volumes, where),
-    ...updated.flatMap((volume) => projections(volume, where)),
+    ...certificateFindings(volumes, containers, where),
+    ...trustFindings(volumes, containers, isReplaced, where),
+    ...updated.flatMap((volume) => expirations(volume, where)),
     ...missingGroup(spec, containers, updated, where),
   ];
 }
@@ -74,6 +83,16 @@ function isUpdated(volume: Fields): boolean {
 /** The driver of a CSI volume may replace its files, too, as secrets-store does. */
 function isReplaced(volume: Fields): boolean {
   return isUpdated(volume) || 'csi' in volume;
+}
+
+function undefinedVolumes(container: Fields, names: readonly string[], where: string): Finding[] {
+  return list(container['volumeMounts'])
+    .map((mount) => text(mount['name']))
+    .filter((name) => !names.includes(name))
+    .map((name) => {
+      const place = `${where}: container ${text(container['name'])}`;
+      return finding('UNDEFINED_VOLUME', `${place} mounts volume ${name}, which is not defined`);
+    });
 }
 
 function subPaths(container: Fields, volumes: ReadonlyMap<string, Fields>, where: string): Finding[] {
@@ -104,23 +123,6 @@ function fromEnvironment(container: Fields, where: string): Finding[] {
   ];
 }
 
-/** Variables of Node.js and OpenSSL that name a bundle of CAs, which is read at the start. */
-const READ_ONCE: readonly string[] = ['NODE_EXTRA_CA_CERTS', 'SSL_CERT_FILE'];
-
-function readOnce(container: Fields, volumes: ReadonlyMap<string, Fields>, where: string): Finding[] {
-  const mounts = list(container['volumeMounts'])
-    .filter((mount) => isReplaced(volumes.get(text(mount['name'])) ?? {}))
-    .map((mount) => `${text(mount['mountPath']).replace(/\/$/, '')}/`);
-  return list(container['env'])
-    .filter(({ name, value }) => {
-      return READ_ONCE.includes(text(name)) && mounts.some((mount) => `${text(value)}/`.startsWith(mount));
-    })
-    .map((variable) => {
-      const place = `${text(variable['name'])} of container ${text(container['name'])}`;
-      return finding('CA_READ_ONCE', `${where}: ${place} names a file of a volume that changes`);
-    });
-}
-
 function images(volumes: ReadonlyMap<string, Fields>, where: string): Finding[] {
   return [...volumes]
     .filter(([, volume]) => 'image' in volume)
@@ -130,17 +132,28 @@ function images(volumes: ReadonlyMap<string, Fields>, where: string): Finding[] 
 /** The default of `expirationSeconds`; the API server stores it. Any other value was chosen on purpose. */
 const HOUR_SECONDS = 3_600;
 
-/** The tokens of a volume, and the certificates whose key and chain are separate files. */
-function projections(volume: Fields, where: string): Finding[] {
-  const place = `${where}: volume ${text(volume['name'])} has`;
+/** The least lifetimes that the API server accepts. */
+const LEAST_SECONDS = { expirationSeconds: 600, maxExpirationSeconds: HOUR_SECONDS };
+
+function expirations(volume: Fields, where: string): Finding[] {
+  const name = text(volume['name']);
+  const tokens = sourcesOf(volume, 'serviceAccountToken');
+  const parts = [...tokens, ...sourcesOf(volume, 'podCertificate')];
   return [
-    ...sourcesOf(volume, 'podCertificate')
-      .filter((certificate) => 'keyPath' in certificate && 'certificateChainPath' in certificate)
-      .map(() => finding('SPLIT_CERTIFICATE', `${place} the key and the chain in separate files`)),
-    ...sourcesOf(volume, 'serviceAccountToken')
+    ...tokens
       .filter(({ expirationSeconds: seconds = HOUR_SECONDS }) => seconds === HOUR_SECONDS)
       .map(() =>
-        finding('LONG_PROJECTION', `${place} a token with the default expirationSeconds of one hour`),
+        finding(
+          'LONG_PROJECTION',
+          `${where}: the token in volume ${name} has the default expirationSeconds of one hour`,
+        ),
       ),
+    ...Object.entries(LEAST_SECONDS).flatMap(([field, least]) =>
+      parts
+        .filter((part) => Number(part[field]) < least)
+        .map((part) =>
+          finding('EXPIRATION_REFUSED', `${where}: ${field} in volume ${name} is ${String(part[field])}`),
+        ),
+    ),
   ];
 }

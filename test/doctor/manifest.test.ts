@@ -17,6 +17,11 @@ const mounted = (volume: string, mount = ''): string => `
 volumes: [{ name: v, ${volume} }]
 containers: [{ name: c, volumeMounts: [{ name: v, mountPath: /etc/v${mount} }] }]`;
 
+const certificate = (life: string, env: string): string =>
+  pod(`
+volumes: [{ name: v, projected: { sources: [{ podCertificate: { keyType: ED25519, credentialBundlePath: bundle.pem${life} } }] } }]
+containers: [{ name: c, env: [${env}], volumeMounts: [{ name: v, mountPath: /etc/v }] }]`);
+
 /** What kubelet itself makes, and Secrets and ConfigMaps are not. */
 const OWN_SOURCES =
   '{ serviceAccountToken: { path: t, expirationSeconds: 600 } }, { clusterTrustBundle: { path: b } }, { podCertificate: { keyType: ED25519, credentialBundlePath: p } }';
@@ -37,6 +42,11 @@ const cases: readonly (readonly [name: string, manifest: string, ids: readonly s
 initContainers: [{ name: i, volumeMounts: [{ name: v, mountPath: /x, subPath: k }] }]
 containers: []`),
     ['SUBPATH'],
+  ],
+  [
+    'a trust bundle with a name and a signer',
+    pod(mounted('projected: { sources: [{ clusterTrustBundle: { signerName: a.b/c, name: n, path: b } }] }')),
+    ['TRUST_SELECTOR'],
   ],
   ['an immutable ConfigMap', 'kind: ConfigMap\nmetadata: { name: m }\nimmutable: true', ['IMMUTABLE']],
   ['an immutable Secret', 'kind: Secret\nmetadata: { name: m }\nimmutable: true', ['IMMUTABLE']],
@@ -160,12 +170,51 @@ containers: [{ name: c, securityContext: { runAsUser: 7 } }, { name: d, security
     ['SPLIT_CERTIFICATE'],
   ],
   [
+    'a variable names a file of a pod certificate',
+    certificate('', '{ name: PGSSLCERT, value: /etc/v/bundle.pem }'),
+    ['SHORT_CERTIFICATE'],
+  ],
+  [
+    'the same with the default that the API server stores',
+    certificate(', maxExpirationSeconds: 86400', '{ name: PGSSLCERT, value: /etc/v/bundle.pem }'),
+    ['SHORT_CERTIFICATE'],
+  ],
+  [
+    'the same with maxExpirationSeconds',
+    certificate(', maxExpirationSeconds: 7862400', '{ name: PGSSLCERT, value: /etc/v/bundle.pem }'),
+    [],
+  ],
+  [
+    'variables of the library, and of other paths',
+    certificate('', '{ name: RESILIENT_WATCHER_CA, value: /etc/v/ca.pem }, { name: A, value: /etc/values }'),
+    [],
+  ],
+  [
     'a variable that is read once names a file of a volume that changes',
-    pod(
-      `volumes: [{ name: v, projected: { sources: [] } }]
-containers: [{ name: c, env: [{ name: NODE_EXTRA_CA_CERTS, value: /etc/v/ca.pem }, { name: RESILIENT_WATCHER_CA, value: /etc/v/ca.pem }, { name: SSL_CERT_FILE, value: /etc/values }], volumeMounts: [{ name: v, mountPath: /etc/v }] }]`,
-    ),
+    certificate('', '{ name: NODE_EXTRA_CA_CERTS, value: /etc/v/ca.pem }'),
     ['CA_READ_ONCE'],
+  ],
+  [
+    'lifetimes that the API server refuses',
+    pod(
+      mounted(
+        'projected: { sources: [{ serviceAccountToken: { path: t, expirationSeconds: 599 } }, { podCertificate: { keyType: ED25519, maxExpirationSeconds: 3599, credentialBundlePath: p } }] }',
+      ),
+    ),
+    ['EXPIRATION_REFUSED', 'EXPIRATION_REFUSED'],
+  ],
+  [
+    'a volume that is not defined',
+    pod('containers: [{ name: c, volumeMounts: [{ name: v, mountPath: /v }] }]'),
+    ['UNDEFINED_VOLUME'],
+  ],
+  [
+    'a volume of a claim of a StatefulSet',
+    `kind: StatefulSet
+spec:
+  volumeClaimTemplates: [{ metadata: { name: v } }]
+  template: { spec: { containers: [{ name: c, volumeMounts: [{ name: v, mountPath: /v }] }] } }`,
+    [],
   ],
   ...([256, 288] as const).map(
     (mode) =>

@@ -70,6 +70,14 @@ export const POLICY_PODS: readonly (readonly [spec: string, ids: readonly string
     ['SPLIT_CERTIFICATE'],
   ],
   [
+    mounted('projected: { sources: [{ podCertificate: { signerName: a.b/c, credentialBundlePath: b } }] }'),
+    ['KEY_TYPE'],
+  ],
+  [
+    mounted('projected: { sources: [{ clusterTrustBundle: { signerName: a.b/c, path: b } }] }'),
+    ['TRUST_SELECTOR'],
+  ],
+  [
     mounted(
       'projected: { sources: [{ clusterTrustBundle: { signerName: a.b/c, labelSelector: {}, path: b } }, { clusterTrustBundle: { name: n, path: c } }] }',
     ),
@@ -80,6 +88,7 @@ export const POLICY_PODS: readonly (readonly [spec: string, ids: readonly string
   [named('SSL_CERT_FILE', '/values/ca.pem'), []],
   [named('NODE_EXTRA_CA_CERTS', '/v/ca.pem', 'emptyDir: {}'), []],
   [named('RESILIENT_WATCHER_CA', '/v/ca.pem'), []],
+  [named('RESILIENT_WATCHER_CA', '/trust/ca.pem'), ['CA_PATH']],
   [mounted('projected: { sources: [{ serviceAccountToken: { path: t } }] }'), ['LONG_PROJECTION']],
   // As the API server stores the default.
   [
