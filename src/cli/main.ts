@@ -28,6 +28,7 @@ const COMMANDS: Readonly<Record<string, () => Promise<Subcommand>>> = {
   token: async () => (await import('./token-command.js')).token,
   kubeconfig: async () => (await import('./token-command.js')).kubeconfig,
   'sync-pods': async () => (await import('./sync-pods-command.js')).syncPods,
+  completion: async () => (await import('./completion-command.js')).completion,
 };
 
 /** The commands that take another command after `--`. */
@@ -39,8 +40,9 @@ async function main(args: readonly string[]): Promise<number> {
   const [name = ''] = own;
   let session: Session | undefined;
   const program = programFor(!given && WITH_COMMAND.includes(name));
-  // The help and the error for an unknown name list all commands.
-  for (const each of Object.hasOwn(COMMANDS, name) ? [name] : Object.keys(COMMANDS)) {
+  // The help, the error for an unknown name and completions list all commands.
+  const isAlone = Object.hasOwn(COMMANDS, name) && name !== 'completion';
+  for (const each of isAlone ? [name] : Object.keys(COMMANDS)) {
     const subcommand = await COMMANDS[each]?.();
     const command = program.command(each);
     subcommand?.describe(command);
@@ -51,7 +53,7 @@ async function main(args: readonly string[]): Promise<number> {
         throw new ExitError(EXIT.usage, `${each} does not take a command after --`);
       }
       if (given && !given[0]) throw new ExitError(EXIT.usage, 'no command is given after --');
-      const invocation = { paths: command.args, flags, command: given ?? [], session };
+      const invocation = { paths: command.args, flags, command: given ?? [], session, program };
       // The command may wait for something that never comes, such as an answer from a dead file server.
       await Promise.race([subcommand?.run(invocation), session.ended]);
     });

@@ -5,6 +5,7 @@ import { mergeUpdates, updateOf, type ActionUpdate } from '../action.js';
 import type { ResilientWatcher } from '../index.js';
 import { actionsOf, addActionFlags, reloadActionOf, type ActionFlags } from './action-flags.js';
 import { EXIT } from './exit-code.js';
+import { warnOfMissingProgram } from './program-path.js';
 import type { Session } from './session.js';
 import type { Invocation } from './subcommand.js';
 import {
@@ -22,7 +23,7 @@ export interface RuleFlags extends ActionFlags, WatchFlags {
 }
 
 /** The paths of a rule, and what to do when they change. */
-export type RuleOptions = Omit<Invocation<RuleFlags>, 'session'>;
+export type RuleOptions = Omit<Invocation<RuleFlags>, 'session' | 'program'>;
 
 /**
  * Starts a rule. Resolves when the current contents are known, or the rule has been closed.
@@ -59,6 +60,7 @@ export function prepareRule({ paths, flags, command }: RuleOptions, session: Ses
     try {
       await reload?.start();
       await startWatchers(watchers, session);
+      await warnOfMissingProgram(command, session);
     } catch (error) {
       if (!session.signal.aborted) throw error;
     }

@@ -55,6 +55,7 @@ describe('a wrong command line ends with 2 and says what is wrong', () => {
     ['wait', /no path is given/],
     ['doctor', /give the paths to examine, or --manifest/],
     ['doctor /etc --manifest /dev/null', /not both/],
+    ['completion tcsh', /'tcsh' is invalid[^]*bash, zsh, fish/],
     ['token', /required option '--out <file>'/],
     ['token --out /t --service-account only-a-name', /must be <namespace>\/<name>/],
     ['token --out /t --expiration 5m', /must be at least 10m/],
@@ -82,7 +83,16 @@ test('a wrong command line ends the program with 2', async () => {
 });
 
 test('--help teaches each command by examples, --version is that of the package', async () => {
-  for (const command of ['watch', 'run', 'wait', 'doctor', 'token', 'kubeconfig', 'sync-pods']) {
+  for (const command of [
+    'watch',
+    'run',
+    'wait',
+    'doctor',
+    'token',
+    'kubeconfig',
+    'sync-pods',
+    'completion',
+  ]) {
     const { code, stdout } = await commands.run([command, '--help']);
     expect([code, stdout]).toEqual([0, expect.stringMatching(/Examples?:\n {2}\S/)]);
     const takesCommand = ['watch', 'run', 'wait'].includes(command);

@@ -323,9 +323,10 @@ test('with --initial one action handles all paths, with the cause `start`, and -
   const command = ['/bin/sh', '-c', 'echo "acted [$RW_PATH] on $RW_CAUSE"'];
   const program = watch([a.directory, b.directory], '--initial', '--once', '--', ...command);
   expect(await program.exit).toBe(0);
-  const { stderr } = await program.finished();
+  const { stderr, stdout } = await program.finished();
   const [, paths = ''] = /acted \[([^]*)\] on start\n/.exec(stderr) ?? [];
   expect(paths.split('\n').sort()).toEqual([a.directory, b.directory].sort());
+  expect(stdout).not.toContain('missing-program');
 });
 
 test('--poll is how often it checks, and nothing else checks in between', async () => {
@@ -337,6 +338,17 @@ test('--poll is how often it checks, and nothing else checks in between', async 
     components: { backend?: string; checkIntervalMs?: number }[];
   };
   expect(components).toMatchObject([{ backend: 'poll', checkIntervalMs: 7_200_000 }]);
+});
+
+test('a program that does not exist is named at the start, and used once it does', async () => {
+  const mounted = volume();
+  const hook = join(temporaryDirectory(), 'hook');
+  const program = watch([mounted.directory], '--', hook);
+  expect(await event(program, 'missing-program')).toMatchObject({ level: 'warn', program: hook });
+  mounted.publish({ n: '1' });
+  await event(program, 'failed');
+  writeFileSync(hook, '#!/bin/sh\n', { mode: 0o755 });
+  await succeededWith(program, mounted.revision);
 });
 
 test('it continues to act when the reader of its output has closed the pipe', async () => {
