@@ -19,7 +19,7 @@ export {
   type MintOptions,
   type ReceivedRequest,
 } from './testing/local-api-server.js';
-export type { ApiAnswer, ApiCall } from './testing/local-api-server/api-answer.js';
+export type { ApiObject, ObjectResource, StoredObject } from './testing/local-api-server/object-api.js';
 export { mintTestToken } from './testing/mint-test-token.js';
 export {
   podCertificateFiles,

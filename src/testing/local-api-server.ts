@@ -4,7 +4,13 @@ import type { AddressInfo, Socket } from 'node:net';
 
 import { systemClock, type Clock } from '../core/clock.js';
 import type { TokenAnswer } from '../core/token-client.js';
-import { failure, type ApiAnswer, type ApiCall } from './local-api-server/api-answer.js';
+import { failure, type ApiAnswer } from './local-api-server/api-answer.js';
+import {
+  ObjectApi,
+  type ApiObject,
+  type ObjectResource,
+  type StoredObject,
+} from './local-api-server/object-api.js';
 import {
   createServerCertificates,
   firstServerCertificates,
@@ -23,8 +29,8 @@ import {
 export interface LocalApiServerOptions {
   /** The clock by which tokens are dated and verified. Default: the system clock. */
   readonly clock?: Clock | undefined;
-  /** Answers the requests of users for other resources; undefined: the server answers. Default: none. */
-  readonly answer?: ((call: ApiCall) => ApiAnswer | undefined) | undefined;
+  /** The TCP port. Default 0: a free port. */
+  readonly port?: number | undefined;
 }
 
 /** A fault: how the server handles a request instead of answering it normally. */
@@ -67,8 +73,9 @@ const KEEP_ALIVE_MS = 90_000;
 
 /**
  * The parts of a Kubernetes API server that deal with ServiceAccount tokens (TokenRequest, TokenReview, SelfSubjectReview,
- * ServiceAccounts), in JSON, on a real HTTPS socket of the loopback interface. It accepts the bearer tokens it minted and
- * no others. Every user may do everything except what `forbid()` forbids.
+ * ServiceAccounts) and with what pods mount (list and watch of ConfigMaps, Secrets and pods, patches of the metadata of
+ * pods), in JSON, on a real HTTPS socket of the loopback interface. It accepts the bearer tokens it minted and no others.
+ * Every user may do everything except what `forbid()` forbids.
  *
  * ```ts
  * const server = await LocalApiServer.start();
@@ -84,20 +91,22 @@ export class LocalApiServer {
   readonly #server: Server;
   readonly #authority: TokenAuthority;
   readonly #api: ServiceAccountApi;
-  readonly #others: LocalApiServerOptions['answer'];
+  readonly #objectApi: ObjectApi;
   readonly #script: ApiFault[] = [];
   readonly #requests: ReceivedRequest[] = [];
   /** Includes those without a complete TLS handshake, which the server does not count among its connections. */
   readonly #sockets = new Set<Socket>();
   #certificates: ServerCertificates;
-  #port = 0;
+  #port: number;
 
   private constructor(
+    port: number,
+    clock: Clock,
     authority: TokenAuthority,
     certificates: ServerCertificates,
-    others: LocalApiServerOptions['answer'],
   ) {
-    this.#others = others;
+    this.#objectApi = new ObjectApi(clock);
+    this.#port = port;
     this.#authority = authority;
     this.#api = new ServiceAccountApi(authority);
     this.#certificates = certificates;
@@ -114,9 +123,9 @@ export class LocalApiServer {
   }
 
   /** Starts a server with the ServiceAccount `default/default`. */
-  static async start({ clock = systemClock, answer }: LocalApiServerOptions = {}): Promise<LocalApiServer> {
+  static async start({ clock = systemClock, port = 0 }: LocalApiServerOptions = {}): Promise<LocalApiServer> {
     const authority = await TokenAuthority.create(clock);
-    const server = new LocalApiServer(authority, firstServerCertificates(), answer);
+    const server = new LocalApiServer(port, clock, authority, firstServerCertificates());
     server.addServiceAccount('default', 'default');
     await server.listen();
     return server;
@@ -175,6 +184,24 @@ export class LocalApiServer {
     const { audiences = [ISSUER], expirationSeconds = 3_600, boundObject } = options;
     const account = this.#api.add(namespace, name);
     return this.#authority.mint({ account, audiences, expirationSeconds, boundObject });
+  }
+
+  /** Creates or replaces a ConfigMap, a Secret or a pod. */
+  putObject(resource: ObjectResource, object: ApiObject): StoredObject {
+    return this.#objectApi.put(resource, object);
+  }
+
+  deleteObject(resource: ObjectResource, namespace: string, name: string): void {
+    this.#objectApi.delete(resource, namespace, name);
+  }
+
+  getObject(resource: ObjectResource, namespace: string, name: string): StoredObject | undefined {
+    return this.#objectApi.get(resource, namespace, name);
+  }
+
+  /** Forgets all changes so far: open watches, and new ones from an older version, are 410 Gone. */
+  expireWatches(): void {
+    this.#objectApi.expireWatches();
   }
 
   /** Rotates the signing key: tokens that were minted before are refused from now on. */
@@ -288,7 +315,7 @@ export class LocalApiServer {
     const { url = '', headers } = request;
     const query = new URLSearchParams(url.split('?')[1]);
     return (
-      this.#others?.({ method, path, query, accept: headers.accept ?? '', body }) ??
+      this.#objectApi.answer({ method, path, query, accept: headers.accept ?? '', body }) ??
       this.#api.answer({ method, path, user, body })
     );
   }

@@ -6,10 +6,10 @@ import { clusterScene } from '../support/cluster-scene.js';
 import { ANNOTATION, configMap, podOf } from '../support/pod-sync-scene.js';
 
 test('a pod is patched when its ConfigMap changes; the contents of the ConfigMap appear nowhere', async () => {
-  const { server, objects, kubeconfigFile } = await clusterScene();
+  const { server, kubeconfigFile } = await clusterScene();
   const { token } = await server.mint('ci', 'builder', { expirationSeconds: 24 * 3_600 });
-  objects.put('configmaps', configMap('app'));
-  objects.put('pods', podOf('web', [{ configMap: { name: 'app' } }]));
+  server.putObject('configmaps', configMap('app'));
+  server.putObject('pods', podOf('web', [{ configMap: { name: 'app' } }]));
   const program = startCli([
     'sync-pods',
     '--namespace',
@@ -19,9 +19,9 @@ test('a pod is patched when its ConfigMap changes; the contents of the ConfigMap
     kubeconfigFile(token),
   ]);
   await program.until(/"event":"listed"/);
-  objects.put('configmaps', configMap('app', 'a-value-that-nobody-needs'));
+  server.putObject('configmaps', configMap('app', 'a-value-that-nobody-needs'));
   await program.until(/"event":"synced".*"namespace":"shop","pod":"web"/);
-  expect(objects.get('pods', 'shop', 'web')?.metadata.annotations?.[ANNOTATION]).toMatch(/^[\da-f]{16}/);
+  expect(server.getObject('pods', 'shop', 'web')?.metadata.annotations?.[ANNOTATION]).toMatch(/^[\da-f]{16}/);
   expect(await program.terminated()).toBe(0);
   expect(program.output).not.toContain('a-value-that-nobody-needs');
 });

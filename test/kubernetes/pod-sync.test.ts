@@ -15,17 +15,17 @@ describe('an update', () => {
     ['a projected Secret', { projected: { sources: [{ secret: { name: 'app' } }] } }],
     ['an optional ConfigMap that appears', { configMap: { name: 'late', optional: true } }],
   ])('of %s patches the pods that mount it, and no others', async (_what, source) => {
-    const { objects, sync, until, annotation, patches } = await podSyncScene();
-    objects.put('configmaps', configMap('app'));
-    objects.put('secrets', configMap('app'));
-    objects.put('pods', podOf('mounts', [source]));
-    objects.put('pods', podOf('other', [{ configMap: { name: 'other' } }]));
+    const { server, sync, until, annotation, patches } = await podSyncScene();
+    server.putObject('configmaps', configMap('app'));
+    server.putObject('secrets', configMap('app'));
+    server.putObject('pods', podOf('mounts', [source]));
+    server.putObject('pods', podOf('other', [{ configMap: { name: 'other' } }]));
     const synced: unknown[] = [];
     const running = await sync({ secrets: true });
     running.on('synced', (event) => synced.push(event));
     expect(patches()).toEqual([]);
-    for (const name of ['app', 'late']) objects.put('configmaps', configMap(name, 'new'));
-    objects.put('secrets', configMap('app', 'new'));
+    for (const name of ['app', 'late']) server.putObject('configmaps', configMap(name, 'new'));
+    server.putObject('secrets', configMap('app', 'new'));
     await until(() => expect(synced).toContainEqual({ namespace: 'shop', pod: 'mounts', delayMs: 0 }));
     expect(annotation('mounts')).toMatch(/^[\da-f]{16}$/);
     expect(annotation('other')).toBeUndefined();
@@ -35,19 +35,19 @@ describe('an update', () => {
     ['is only mounted with subPath', { volumeMounts: [{ name: 'v0', mountPath: '/x', subPath: 'x' }] }],
     ['only gives variables', { envFrom: [{ configMapRef: { name: 'app' } }] }],
   ])('does not patch a pod where the object %s', async (_what, container) => {
-    const { objects, sync, until, annotation } = await podSyncScene();
+    const { server, sync, until, annotation } = await podSyncScene();
     const pod = podOf('helpless', [app]);
-    objects.put('pods', { ...pod, spec: { ...pod.spec, containers: [container] } });
-    objects.put('pods', podOf('mounts', [app]));
+    server.putObject('pods', { ...pod, spec: { ...pod.spec, containers: [container] } });
+    server.putObject('pods', podOf('mounts', [app]));
     await sync();
-    objects.put('configmaps', configMap('app'));
+    server.putObject('configmaps', configMap('app'));
     await until(() => expect(annotation('mounts')).toBeDefined());
     expect(annotation('helpless')).toBeUndefined();
   });
 
   test('of a Secret is not followed by default, and contents are never requested', async () => {
-    const { objects, sync, client, until, annotation } = await podSyncScene();
-    objects.put('pods', podOf('mounts', [{ secret: { secretName: 'app' } }, app]));
+    const { server, sync, client, until, annotation } = await podSyncScene();
+    server.putObject('pods', podOf('mounts', [{ secret: { secretName: 'app' } }, app]));
     const asked: string[] = [];
     await sync({
       client: {
@@ -55,28 +55,28 @@ describe('an update', () => {
         lines: (request) => (asked.push(`${request.path} ${request.accept}`), client.lines(request)),
       },
     });
-    objects.put('secrets', configMap('app'));
-    objects.put('configmaps', configMap('app'));
+    server.putObject('secrets', configMap('app'));
+    server.putObject('configmaps', configMap('app'));
     await until(() => expect(annotation('mounts')).toBeDefined());
     expect(asked.filter((each) => each.includes('secrets'))).toEqual([]);
-    const lists = asked.filter((each) => each.includes('configmaps'));
-    expect(lists.every((each) => each.includes('as=PartialObjectMetadata'))).toBe(true);
-    expect(lists).toHaveLength(2);
+    const objects = asked.filter((each) => each.includes('configmaps'));
+    expect(objects.every((each) => each.includes('as=PartialObjectMetadata'))).toBe(true);
+    expect(objects).toHaveLength(2);
   });
 
   test('reaches the pods with the label in all namespaces', async () => {
-    const { objects, sync, until, annotation } = await podSyncScene();
-    objects.put('pods', podOf('labeled', [app], { 'resilient-watcher.dev/sync': 'true' }));
-    objects.put('pods', podOf('unlabeled', [app]));
+    const { server, sync, until, annotation } = await podSyncScene();
+    server.putObject('pods', podOf('labeled', [app], { 'resilient-watcher.dev/sync': 'true' }));
+    server.putObject('pods', podOf('unlabeled', [app]));
     await sync({ namespaces: undefined });
-    objects.put('configmaps', configMap('app'));
+    server.putObject('configmaps', configMap('app'));
     await until(() => expect(annotation('labeled')).toBeDefined());
     expect(annotation('unlabeled')).toBeUndefined();
   });
 
   test('of many at once patches each pod once, with the newest version', async () => {
-    const { objects, clock, sync, until, update, annotation, patches } = await podSyncScene();
-    objects.put('pods', podOf('mounts', [app]));
+    const { server, clock, sync, until, update, annotation, patches } = await podSyncScene();
+    server.putObject('pods', podOf('mounts', [app]));
     const running = await sync({ maxPatchesPerSecond: 1, burst: 1 });
     update('app', '1');
     await until(() => expect(running.status().synced).toBe(1));
@@ -84,7 +84,7 @@ describe('an update', () => {
     for (const value of ['2', '3', '4']) update('app', value);
     await until(() => expect(running.status().waiting).toBe(1));
     await until(() =>
-      expect(objects.get('configmaps', 'shop', 'app')).toMatchObject({ data: { value: '4' } }),
+      expect(server.getObject('configmaps', 'shop', 'app')).toMatchObject({ data: { value: '4' } }),
     );
     await clock.advance(1_000);
     await until(() => expect(running.status().synced).toBe(2));
@@ -93,8 +93,8 @@ describe('an update', () => {
   });
 
   test('is patched once; after the API server was away, again 2, 10, 30 and 60 s after the change, with another value each time', async () => {
-    const { server, objects, clock, sync, pass, until, update, annotation, patches } = await podSyncScene();
-    objects.put('pods', podOf('mounts', [app]));
+    const { server, clock, sync, pass, until, update, annotation, patches } = await podSyncScene();
+    server.putObject('pods', podOf('mounts', [app]));
     const running = await sync();
     update('app');
     await until(() => expect(running.status().synced).toBe(1));
@@ -122,30 +122,30 @@ describe('an update', () => {
   });
 
   test('that disappears changes only the pods that can do without the object', async () => {
-    const { objects, sync, until, annotation } = await podSyncScene();
-    objects.put('configmaps', configMap('app'));
-    objects.put('pods', podOf('needs', [app]));
-    objects.put('pods', podOf('can-do-without', [{ configMap: { name: 'app', optional: true } }]));
+    const { server, sync, until, annotation } = await podSyncScene();
+    server.putObject('configmaps', configMap('app'));
+    server.putObject('pods', podOf('needs', [app]));
+    server.putObject('pods', podOf('can-do-without', [{ configMap: { name: 'app', optional: true } }]));
     await sync();
-    objects.delete('configmaps', 'shop', 'app');
+    server.deleteObject('configmaps', 'shop', 'app');
     await until(() => expect(annotation('can-do-without')).toBeDefined());
     expect(annotation('needs')).toBeUndefined();
-    objects.put('configmaps', configMap('app'));
+    server.putObject('configmaps', configMap('app'));
     await until(() => expect(annotation('needs')).toBeDefined());
   });
 });
 
 describe('two replicas', () => {
   test('set the same values, so that the second patch is no change', async () => {
-    const { objects, sync, until, update, annotation } = await podSyncScene();
-    for (const name of ['a', 'b', 'c', 'd']) objects.put('pods', podOf(name, [app]));
+    const { server, sync, until, update, annotation } = await podSyncScene();
+    for (const name of ['a', 'b', 'c', 'd']) server.putObject('pods', podOf(name, [app]));
     const [one, two] = [await sync(), await sync({ random: () => 0.5 })];
     const versions = new Set<string>();
     update('app');
     await until(() => {
       for (const name of ['a', 'b', 'c', 'd']) {
         expect(annotation(name)).toBeDefined();
-        versions.add(objects.get('pods', 'shop', name)?.metadata.resourceVersion ?? '');
+        versions.add(server.getObject('pods', 'shop', name)?.metadata.resourceVersion ?? '');
       }
     });
     await one.close();
@@ -156,14 +156,14 @@ describe('two replicas', () => {
   });
 
   test('a pod that was not patched while no replica ran is patched at the start, if it has the annotation', async () => {
-    const { objects, sync, until, update, annotation } = await podSyncScene();
-    objects.put('pods', podOf('known', [app]));
+    const { server, sync, until, update, annotation } = await podSyncScene();
+    server.putObject('pods', podOf('known', [app]));
     const one = await sync();
     update('app');
     await until(() => expect(annotation('known')).toBeDefined());
     await one.close();
     const old = annotation('known');
-    objects.put('pods', podOf('new', [app]));
+    server.putObject('pods', podOf('new', [app]));
     update('app', 'newer');
     await sync();
     await until(() => expect(annotation('known')?.slice(0, 16)).not.toBe(old?.slice(0, 16)));
@@ -173,8 +173,8 @@ describe('two replicas', () => {
 
 describe('kindness', () => {
   test('no more patches than the rate allows, with a burst; who has waited too long is left to kubelet', async () => {
-    const { objects, clock, sync, until, update } = await podSyncScene();
-    for (let index = 0; index < 10; index += 1) objects.put('pods', podOf(`p${index}`, [app]));
+    const { server, clock, sync, until, update } = await podSyncScene();
+    for (let index = 0; index < 10; index += 1) server.putObject('pods', podOf(`p${index}`, [app]));
     const running = await sync({ maxPatchesPerSecond: 1, burst: 4, maxDelayMs: 1_000 });
     const behind: unknown[] = [];
     running.on('behind', (event) => behind.push(event));
@@ -188,10 +188,10 @@ describe('kindness', () => {
   });
 
   test('a splay spreads the pods of an object, every one at the same place in each replica', async () => {
-    const { objects, clock, sync, until, update } = await podSyncScene();
+    const { server, clock, sync, until, update } = await podSyncScene();
     for (let index = 0; index < 10; index += 1) {
       const pod = podOf(`p${index}`, [app]);
-      objects.put('pods', {
+      server.putObject('pods', {
         ...pod,
         metadata: { ...pod.metadata, uid: `uid-${index}` } as typeof pod.metadata,
       });
@@ -206,8 +206,8 @@ describe('kindness', () => {
   });
 
   test('429 stops all patches for as long as the server asked', async () => {
-    const { server, objects, clock, sync, until, update, patches } = await podSyncScene();
-    objects.put('pods', podOf('a', [app]));
+    const { server, clock, sync, until, update, patches } = await podSyncScene();
+    server.putObject('pods', podOf('a', [app]));
     const running = await sync();
     const retries: unknown[] = [];
     running.on('retry', ({ error, delayMs }) => retries.push([error.code, delayMs]));
@@ -221,10 +221,10 @@ describe('kindness', () => {
   });
 
   test('many patches that fail in one outage count as one failure', async () => {
-    const { clock, objects, client, sync, update, annotation, until } = await podSyncScene();
-    objects.put('configmaps', configMap('app'));
+    const { clock, server, client, sync, update, annotation, until } = await podSyncScene();
+    server.putObject('configmaps', configMap('app'));
     const pods = Array.from({ length: 10 }, (_, number) => `web-${number}`);
-    for (const name of pods) objects.put('pods', podOf(name, [{ configMap: { name: 'app' } }]));
+    for (const name of pods) server.putObject('pods', podOf(name, [{ configMap: { name: 'app' } }]));
     let isDown = true;
     const podSync = await sync({
       client: {
@@ -246,10 +246,10 @@ describe('kindness', () => {
   });
 
   test('pods whose patches are refused at the same time do not make each other wait longer', async () => {
-    const { clock, objects, client, sync, update, annotation, until } = await podSyncScene();
-    objects.put('configmaps', configMap('app'));
+    const { clock, server, client, sync, update, annotation, until } = await podSyncScene();
+    server.putObject('configmaps', configMap('app'));
     const pods = Array.from({ length: 10 }, (_, number) => `web-${number}`);
-    for (const name of pods) objects.put('pods', podOf(name, [app]));
+    for (const name of pods) server.putObject('pods', podOf(name, [app]));
     let isRefused = true;
     const refusal = new ApiFailure(403, 'forbidden');
     const podSync = await sync({
@@ -270,14 +270,14 @@ describe('kindness', () => {
   });
 
   test('the uid keeps a patch from another pod of the same name', async () => {
-    const { server, objects, clock, sync, until, update, annotation } = await podSyncScene();
-    objects.put('pods', podOf('web-0', [app]));
+    const { server, clock, sync, until, update, annotation } = await podSyncScene();
+    server.putObject('pods', podOf('web-0', [app]));
     const running = await sync();
     server.script({ kind: 'stuck' });
     update('app');
     await until(() => expect(server.requests.at(-1)?.method).toBe('PATCH'));
-    objects.delete('pods', 'shop', 'web-0');
-    objects.put('pods', podOf('web-0', [{ configMap: { name: 'other' } }]));
+    server.deleteObject('pods', 'shop', 'web-0');
+    server.putObject('pods', podOf('web-0', [{ configMap: { name: 'other' } }]));
     await clock.advance(60_000);
     await until(() => expect(running.status().waiting).toBe(0));
     expect(annotation('web-0')).toBeUndefined();
@@ -290,8 +290,8 @@ describe('the API server', () => {
   test.each<[string, (scene: Awaited<ReturnType<typeof podSyncScene>>) => Promise<void>]>([
     [
       'forgets its history (410 Gone)',
-      ({ objects }) => {
-        objects.expireWatches();
+      ({ server }) => {
+        server.expireWatches();
         return Promise.resolve();
       },
     ],
@@ -306,9 +306,9 @@ describe('the API server', () => {
     ['gives its list again after ten minutes', ({ pass }) => pass(600_000)],
   ])('%s, and updates before and after it arrive', async (_what, happen) => {
     const scene = await podSyncScene();
-    const { objects, clock, sync, until, update, annotation } = scene;
-    objects.put('configmaps', configMap('app'));
-    objects.put('pods', podOf('mounts', [app]));
+    const { server, clock, sync, until, update, annotation } = scene;
+    server.putObject('configmaps', configMap('app'));
+    server.putObject('pods', podOf('mounts', [app]));
     const running = await sync();
     update('app', 'before');
     await until(async () => {
@@ -327,15 +327,15 @@ describe('the API server', () => {
   });
 
   test('restarts and has forgotten its history: everything is listed at once, which is no failure', async () => {
-    const { server, objects, clock, sync, until, update, annotation } = await podSyncScene();
-    objects.put('configmaps', configMap('app'));
-    objects.put('pods', podOf('mounts', [app]));
+    const { server, clock, sync, until, update, annotation } = await podSyncScene();
+    server.putObject('configmaps', configMap('app'));
+    server.putObject('pods', podOf('mounts', [app]));
     const running = await sync();
     const failures: string[] = [];
     running.on('retry', ({ error }) => failures.push(error.message));
     await server.refuse();
     update('app');
-    objects.expireWatches();
+    server.expireWatches();
     await server.listen();
     await until(async () => {
       await clock.advance(1_000);
@@ -345,9 +345,9 @@ describe('the API server', () => {
   });
 
   test('is away for minutes: it is asked every few seconds, and what changed meanwhile arrives when it is back', async () => {
-    const { server, objects, clock, sync, until, update, annotation } = await podSyncScene();
-    objects.put('configmaps', configMap('app'));
-    objects.put('pods', podOf('mounts', [app]));
+    const { server, clock, sync, until, update, annotation } = await podSyncScene();
+    server.putObject('configmaps', configMap('app'));
+    server.putObject('pods', podOf('mounts', [app]));
     const running = await sync();
     const delays: number[] = [];
     running.on('retry', ({ delayMs }) => delays.push(delayMs));

@@ -4,17 +4,14 @@ import { join } from 'node:path';
 
 import { KubeConfig } from '@kubernetes/client-node';
 import { renderKubeconfig } from 'resilient-watcher/kubernetes';
-import { systemClock, type Clock } from 'resilient-watcher';
-import { KubeletVolume, LocalApiServer } from 'resilient-watcher/testing';
+import { KubeletVolume, LocalApiServer, type LocalApiServerOptions } from 'resilient-watcher/testing';
 import { onTestFinished } from 'vitest';
 
-import { ObjectApi } from './object-api.js';
 import { temporaryDirectory } from './temporary-directory.js';
 
 /** An API server, and the volume with the token and CA that kubelet gives the pod `ci/builder`. */
-export async function clusterScene({ clock = systemClock }: { clock?: Clock } = {}): Promise<ClusterScene> {
-  const objects = new ObjectApi(clock);
-  const server = await LocalApiServer.start({ clock, answer: (call) => objects.answer(call) });
+export async function clusterScene(options?: LocalApiServerOptions): Promise<ClusterScene> {
+  const server = await LocalApiServer.start(options);
   onTestFinished(() => server.close());
   const directory = temporaryDirectory();
   const mount = join(directory, 'projected');
@@ -22,7 +19,6 @@ export async function clusterScene({ clock = systemClock }: { clock?: Clock } = 
   const volume = new KubeletVolume(mount);
   const scene: ClusterScene = {
     server,
-    objects,
     directory,
     tokenFile: join(mount, 'token'),
     caFile: join(mount, 'ca.crt'),
@@ -53,8 +49,6 @@ export async function clusterScene({ clock = systemClock }: { clock?: Clock } = 
 
 export interface ClusterScene {
   readonly server: LocalApiServer;
-  /** The ConfigMaps, Secrets and pods of the server. */
-  readonly objects: ObjectApi;
   readonly directory: string;
   readonly tokenFile: string;
   readonly caFile: string;

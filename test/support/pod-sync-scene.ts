@@ -1,9 +1,8 @@
 import { clusterClient, PodSync, type PodSyncOptions } from 'resilient-watcher/kubernetes';
-import { FakeClock, type LocalApiServer } from 'resilient-watcher/testing';
+import { FakeClock, type ApiObject, type LocalApiServer } from 'resilient-watcher/testing';
 import { expect, onTestFinished, vi } from 'vitest';
 
 import { clusterScene } from './cluster-scene.js';
-import type { ApiObject, ObjectApi } from './object-api.js';
 
 export const ANNOTATION = 'resilient-watcher.dev/mounted-versions';
 
@@ -40,7 +39,7 @@ export const configMap = (name: string, value = '0'): ApiObject => ({
 /** An API server with objects, and what makes a `PodSync` of it. Server and `PodSync` have one clock. */
 export async function podSyncScene(): Promise<PodSyncScene> {
   const clock = new FakeClock();
-  const { server, objects, inPod } = await clusterScene({ clock });
+  const { server, inPod } = await clusterScene({ clock });
   const inner = clusterClient({ kubeConfig: inPod(), clock });
   let pending = 0;
   const client: typeof inner = {
@@ -53,7 +52,6 @@ export async function podSyncScene(): Promise<PodSyncScene> {
   return {
     clock,
     server,
-    objects,
     client,
     async sync(options) {
       const sync = new PodSync({ client, clock, namespaces: ['shop'], random: () => 0, ...options });
@@ -65,8 +63,8 @@ export async function podSyncScene(): Promise<PodSyncScene> {
       await vi.waitFor(() => expect(server.requests.length).toBeGreaterThanOrEqual(requests));
       return sync;
     },
-    update: (name, value = 'new') => void objects.put('configmaps', configMap(name, value)),
-    annotation: (pod) => objects.get('pods', 'shop', pod)?.metadata.annotations?.[ANNOTATION],
+    update: (name, value = 'new') => void server.putObject('configmaps', configMap(name, value)),
+    annotation: (pod) => server.getObject('pods', 'shop', pod)?.metadata.annotations?.[ANNOTATION],
     patches: () =>
       server.requests.filter(({ method }) => method === 'PATCH').map(({ path }) => path.split('/').at(-1)),
     async pass(ms) {
@@ -82,7 +80,6 @@ export async function podSyncScene(): Promise<PodSyncScene> {
 export interface PodSyncScene {
   readonly clock: FakeClock;
   readonly server: LocalApiServer;
-  readonly objects: ObjectApi;
   readonly client: ReturnType<typeof clusterClient>;
   /** Starts a `PodSync` of the namespace `shop`. */
   sync(options?: PodSyncOptions): Promise<PodSync>;

@@ -1,15 +1,4 @@
-/** A request of a known user. */
-export interface ApiCall {
-  readonly method: string;
-  readonly path: string;
-  readonly query: URLSearchParams;
-  /** The header `Accept`. */
-  readonly accept: string;
-  /** The JSON of the request; undefined if it has no body. */
-  readonly body: unknown;
-}
-
-/** A response of the API server. */
+/** Responses of the API server. */
 export interface ApiAnswer {
   readonly status: number;
   readonly body: unknown;

@@ -1,11 +1,9 @@
 /** ConfigMaps, Secrets and pods of `v1`: list and watch, in full or as metadata only, and patches of pods. */
 import { randomUUID } from 'node:crypto';
 
-import type { Clock } from 'resilient-watcher';
-import type { ApiAnswer, ApiCall } from 'resilient-watcher/testing';
-
-import { failure } from '../../src/testing/local-api-server/api-answer.js';
-import { kubernetesTime } from '../../src/testing/kubernetes-time.js';
+import type { Clock } from '../../core/clock.js';
+import { kubernetesTime } from '../kubernetes-time.js';
+import { failure, type ApiAnswer } from './api-answer.js';
 
 /** The resources whose objects a test can create. */
 export type ObjectResource = 'configmaps' | 'secrets' | 'pods';
@@ -24,6 +22,14 @@ export interface ApiObject {
 /** An object as the server has it. */
 export interface StoredObject extends ApiObject {
   readonly metadata: ApiObject['metadata'] & { readonly uid: string; readonly resourceVersion: string };
+}
+
+interface ApiCall {
+  readonly method: string;
+  readonly path: string;
+  readonly query: URLSearchParams;
+  readonly accept: string;
+  readonly body: unknown;
 }
 
 interface WatchEvent {
