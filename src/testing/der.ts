@@ -1,4 +1,4 @@
-/** Encodes DER (X.690), the format of certificates. */
+/** Encodes and decodes DER (X.690), the format of certificates and requests for them. */
 
 /** An element of DER with its header. */
 export function der(tag: number, ...contents: readonly Uint8Array[]): Buffer {
@@ -43,4 +43,28 @@ export function time(iso: string): Buffer {
   const digits = iso.slice(0, 19).replace(/\D/g, '');
   const isShort = digits >= '1950' && digits < '2050';
   return der(isShort ? 0x17 : 0x18, Buffer.from(`${isShort ? digits.slice(2) : digits}Z`));
+}
+
+/** A decoded element: its tag, its content, and the whole element. */
+export interface DerElement {
+  readonly tag: number;
+  readonly content: Buffer;
+  readonly whole: Buffer;
+}
+
+/** The elements of a content. Throws a `RangeError` if it is cut off. */
+export function elementsOf(content: Buffer): DerElement[] {
+  const elements: DerElement[] = [];
+  for (let at = 0; at < content.length;) {
+    const tag = content.readUInt8(at);
+    const first = content.readUInt8(at + 1);
+    const lengthBytes = first < 0x80 ? 0 : first & 0x7f;
+    const length = lengthBytes === 0 ? first : content.readUIntBE(at + 2, lengthBytes);
+    const from = at + 2 + lengthBytes;
+    const to = from + length;
+    if (to > content.length) throw new RangeError('DER is cut off');
+    elements.push({ tag, content: content.subarray(from, to), whole: content.subarray(at, to) });
+    at = to;
+  }
+  return elements;
 }

@@ -4,13 +4,16 @@ import type { AddressInfo, Socket } from 'node:net';
 
 import { systemClock, type Clock } from '../core/clock.js';
 import type { TokenAnswer } from '../core/token-client.js';
+import type { CertificateSigner } from './certificate-signer.js';
 import { failure, type ApiAnswer } from './local-api-server/api-answer.js';
+import { CertificateApi, type PodCertificateOutcome } from './local-api-server/certificate-api.js';
 import {
   ObjectApi,
   type ApiObject,
   type ObjectResource,
   type StoredObject,
 } from './local-api-server/object-api.js';
+import { parseBody } from './local-api-server/request-body.js';
 import {
   createServerCertificates,
   firstServerCertificates,
@@ -71,11 +74,15 @@ const MAX_BODY_BYTES = 1024 * 1024;
 /** How long an idle connection is kept, ms: as in kube-apiserver, and longer than any test on a busy machine. */
 const KEEP_ALIVE_MS = 90_000;
 
+/** Readable without a token, as with `system:public-info-viewer`. */
+const PUBLIC_PATHS = ['/version', '/healthz', '/livez', '/readyz'];
+
 /**
- * The parts of a Kubernetes API server that deal with ServiceAccount tokens (TokenRequest, TokenReview, SelfSubjectReview,
- * ServiceAccounts) and with what pods mount (list and watch of ConfigMaps, Secrets and pods, patches of the metadata of
- * pods), in JSON, on a real HTTPS socket of the loopback interface. It accepts the bearer tokens it minted and no others.
- * Every user may do everything except what `forbid()` forbids.
+ * The parts of a Kubernetes API server that deal with ServiceAccount tokens, with the certificates of pods
+ * (PodCertificateRequest, ClusterTrustBundle; JSON only), and with what pods mount (list and watch of ConfigMaps, Secrets
+ * and pods, patches of the metadata of pods), on a real HTTPS socket of the loopback interface: TokenRequest, TokenReview,
+ * SelfSubjectReview, ServiceAccounts and discovery, enough for `@kubernetes/client-node` and `kubectl`. It accepts the bearer tokens it minted and no others. Every user may do
+ * everything except what `forbid()` forbids.
  *
  * ```ts
  * const server = await LocalApiServer.start();
@@ -91,6 +98,7 @@ export class LocalApiServer {
   readonly #server: Server;
   readonly #authority: TokenAuthority;
   readonly #api: ServiceAccountApi;
+  readonly #certificateApi: CertificateApi;
   readonly #objectApi: ObjectApi;
   readonly #script: ApiFault[] = [];
   readonly #requests: ReceivedRequest[] = [];
@@ -105,6 +113,7 @@ export class LocalApiServer {
     authority: TokenAuthority,
     certificates: ServerCertificates,
   ) {
+    this.#certificateApi = new CertificateApi(clock);
     this.#objectApi = new ObjectApi(clock);
     this.#port = port;
     this.#authority = authority;
@@ -155,7 +164,7 @@ export class LocalApiServer {
     this.#authority.skewMs = skewMs;
   }
 
-  /** Whether there is a TokenRequest API; false: 404, and the list of resources does not have it. */
+  /** Whether there is a TokenRequest API; false: 404, and it is missing in the discovery document. */
   get hasTokenRequest(): boolean {
     return this.#api.hasTokenRequest;
   }
@@ -184,6 +193,29 @@ export class LocalApiServer {
     const { audiences = [ISSUER], expirationSeconds = 3_600, boundObject } = options;
     const account = this.#api.add(namespace, name);
     return this.#authority.mint({ account, audiences, expirationSeconds, boundObject });
+  }
+
+  /** Issues the pod certificates; its `certificate` is their root. */
+  get podCertificateSigner(): CertificateSigner {
+    return this.#certificateApi.signer;
+  }
+
+  /** The outcome of each PodCertificateRequest. Default `Issued`. */
+  get podCertificateOutcome(): PodCertificateOutcome {
+    return this.#certificateApi.outcome;
+  }
+
+  set podCertificateOutcome(outcome: PodCertificateOutcome) {
+    this.#certificateApi.outcome = outcome;
+  }
+
+  /** Adds or replaces a ClusterTrustBundle, PEM. */
+  putTrustBundle(name: string, trustBundle: string, signerName?: string): void {
+    this.#certificateApi.putTrustBundle(name, trustBundle, signerName);
+  }
+
+  removeTrustBundle(name: string): void {
+    this.#certificateApi.removeTrustBundle(name);
   }
 
   /** Creates or replaces a ConfigMap, a Secret or a pod. */
@@ -284,8 +316,9 @@ export class LocalApiServer {
       );
       response.once('close', end);
     } else {
-      response.writeHead(answer.status, { 'content-type': 'application/json', ...answer.headers });
-      response.end(JSON.stringify(answer.body));
+      const text = typeof answer.body === 'string' ? answer.body : JSON.stringify(answer.body);
+      const type = typeof answer.body === 'string' ? 'text/plain' : 'application/json';
+      response.writeHead(answer.status, { 'content-type': type, ...answer.headers }).end(text);
     }
   }
 
@@ -302,24 +335,29 @@ export class LocalApiServer {
     request: IncomingMessage,
     call: { readonly method: string; readonly path: string; readonly user: User | undefined },
   ): Promise<ApiAnswer> {
-    const { method, path, user } = call;
-    if (!user) return failure(401, 'Unauthorized');
+    const { method, path, user = ANONYMOUS } = call;
+    const isPublic = PUBLIC_PATHS.includes(path);
+    if (!call.user && !isPublic) return failure(401, 'Unauthorized');
+    if (isPublic && path !== '/version') return { status: 200, body: 'ok' };
     const bytes = await bytesOf(request);
     if (!bytes) return failure(413, `the body of the request has more than ${MAX_BODY_BYTES} bytes`);
     let body: unknown;
     try {
-      body = bytes.length === 0 ? undefined : JSON.parse(bytes.toString());
+      body = parseBody(bytes);
     } catch {
-      return failure(400, 'the body of the request is not JSON');
+      return failure(400, 'the body of the request is neither JSON nor protobuf');
     }
     const { url = '', headers } = request;
     const query = new URLSearchParams(url.split('?')[1]);
     return (
+      this.#certificateApi.answer({ method, path, body }) ??
       this.#objectApi.answer({ method, path, query, accept: headers.accept ?? '', body }) ??
       this.#api.answer({ method, path, user, body })
     );
   }
 }
+
+const ANONYMOUS: User = { username: 'system:anonymous', uid: '', groups: ['system:unauthenticated'] };
 
 /** Without the query and a slash at its end. Not a URL: `//` and `http://` are paths like any other. */
 function pathOf(url: string): string {

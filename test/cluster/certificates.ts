@@ -4,8 +4,11 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { ApiException, CoreV1Api, CustomObjectsApi, type V1Pod } from '@kubernetes/client-node';
 import { CertificateSigner } from 'resilient-watcher/testing';
 
+import {
+  issued,
+  type PodCertificateSpec,
+} from '../../src/testing/local-api-server/pod-certificate-request.js';
 import { Namespace } from './namespace.js';
-import { issued, type PodCertificateSpec } from './pod-certificate-signer.js';
 import { restartKubelet, type ClusterSettings } from './settings.js';
 
 const API = { group: 'certificates.k8s.io', version: 'v1' };
@@ -179,7 +182,7 @@ export class CertificateStage implements AsyncDisposable {
       for (const request of items) {
         if (request.status?.conditions !== undefined || request.spec.signerName !== this.#signerName)
           continue;
-        const status = issued(this.authorities[this.signer], namespace, request.spec);
+        const status = issued(this.authorities[this.signer], namespace, request.spec, Date.now());
         const { name } = request.metadata;
         const body = { ...request, status };
         await this.#objects.replaceNamespacedCustomObjectStatus({ ...REQUESTS, namespace, name, body });

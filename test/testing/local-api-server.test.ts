@@ -1,12 +1,17 @@
 import { once } from 'node:events';
+import { writeFileSync } from 'node:fs';
 import { request } from 'node:https';
 import { connect as connectPlain } from 'node:net';
 import { connect } from 'node:tls';
+import { join } from 'node:path';
 
 import { AuthenticationV1Api, CoreV1Api, KubeConfig } from '@kubernetes/client-node';
 import { decodeJwt } from 'jose';
 import { FakeClock, LocalApiServer, type LocalApiServerOptions } from 'resilient-watcher/testing';
 import { expect, onTestFinished, test } from 'vitest';
+
+import { isInstalled, run } from '../support/command.js';
+import { temporaryDirectory } from '../support/temporary-directory.js';
 
 const HOUR_MS = 3_600_000;
 const builder = { name: 'builder', namespace: 'ci' };
@@ -139,6 +144,31 @@ test('new certificates are of a new authority', async () => {
   await server.rotateCertificates();
   await expect(trusting.createSelfSubjectReview({ body: {} })).rejects.toThrow();
   expect(await whoAmI(server, token)).toBe('system:serviceaccount:ci:builder');
+});
+
+test.skipIf(!isInstalled('kubectl'))('kubectl talks to it as to any API server', async () => {
+  const server = await startServer();
+  const { token } = await server.mint('ci', 'builder');
+  const home = temporaryDirectory();
+  const kubeconfig = join(home, 'config');
+  writeFileSync(kubeconfig, kubeConfigOf(server, token).exportConfig());
+  const kubectl = async (...args: string[]): Promise<unknown> => {
+    const result = await run('kubectl', args, { HOME: home, KUBECONFIG: kubeconfig });
+    return result.code === 0 ? JSON.parse(result.stdout) : result;
+  };
+  expect(await kubectl('version', '-o', 'json')).toMatchObject({ serverVersion: { major: '1' } });
+  expect(await kubectl('auth', 'whoami', '-o', 'json')).toMatchObject({
+    status: { userInfo: { username: 'system:serviceaccount:ci:builder' } },
+  });
+  expect(
+    await kubectl('create', 'token', 'builder', '-n', 'ci', '--duration', '10m', '-o', 'json'),
+  ).toMatchObject({ spec: { expirationSeconds: 600 } });
+  expect(await kubectl('get', 'serviceaccounts', '-n', 'ci', '-o', 'json')).toMatchObject({
+    items: [{ metadata: { name: 'builder' } }],
+  });
+  expect(await kubectl('create', 'token', 'nobody', '-n', 'ci')).toMatchObject({
+    stderr: expect.stringContaining('serviceaccounts "nobody" not found') as string,
+  });
 });
 
 /** Sends bytes as they are, and resolves to what came back when the connection ends, or after the first answer. */

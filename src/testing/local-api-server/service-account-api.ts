@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 
-import { failure, type ApiAnswer } from './api-answer.js';
+import { discovery, failure, type ApiAnswer } from './api-answer.js';
 import { ISSUER, type Account, type TokenAuthority, type User } from './token-authority.js';
 
 /** A request whose sender is known. */
@@ -20,7 +20,7 @@ const ACCOUNT_PATH = /^\/api\/v1\/namespaces\/([^/]+)\/serviceaccounts(?:\/([^/]
 
 /** Serves ServiceAccounts, their tokens, and reviews of tokens. */
 export class ServiceAccountApi {
-  /** Whether there is a TokenRequest API; if not, it answers 404 and the list of resources does not have it. */
+  /** Whether there is a TokenRequest API; if not, it answers 404 and the discovery document does not list it. */
   hasTokenRequest = true;
   /** Subjects that may not request tokens. */
   readonly forbidden = new Set<string>();
@@ -43,11 +43,9 @@ export class ServiceAccountApi {
   }
 
   async answer(call: ApiCall): Promise<ApiAnswer> {
-    const { path } = call;
-    if (path === '/api/v1') {
-      const names = ['serviceaccounts', ...(this.hasTokenRequest ? ['serviceaccounts/token'] : [])];
-      return { status: 200, body: { kind: 'APIResourceList', resources: names.map((name) => ({ name })) } };
-    }
+    const { method, path } = call;
+    const document = method === 'GET' ? discovery(path, this.hasTokenRequest) : undefined;
+    if (document) return { status: 200, body: document };
     if (path === '/apis/authentication.k8s.io/v1/tokenreviews') return this.#reviewToken(call);
     if (path === '/apis/authentication.k8s.io/v1/selfsubjectreviews') return reviewSelf(call);
     const [, namespace, name, token] = ACCOUNT_PATH.exec(path) ?? [];
