@@ -1,7 +1,6 @@
 import { Backoff } from '../core/backoff.js';
 import type { Random } from '../core/random.js';
-import { pauseAfter } from './api-failure.js';
-import { ApiFailure } from './api-request.js';
+import { apiFailureOf, pauseAfter } from './api-failure.js';
 
 const FIRST_DELAY_MS = 500;
 
@@ -21,7 +20,7 @@ export class ApiBackoff {
 
   /** The delay before the next attempt, ms: at least what the API server asks for. */
   after(error: unknown): number {
-    if (error instanceof ApiFailure) return Math.max(this.#refusals.next(), pauseAfter(error));
+    if (apiFailureOf(error)) return Math.max(this.#refusals.next(), pauseAfter(error));
     // An API server that has just started refuses for a moment.
     this.#refusals.reset();
     return this.#losses.next();

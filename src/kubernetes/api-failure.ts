@@ -36,21 +36,22 @@ interface FailureContext {
 
 /** The status of the API server's response, if there was one. */
 export function statusOf(error: unknown): number | undefined {
-  return error instanceof ApiFailure ? error.status : undefined;
+  return apiFailureOf(error)?.status;
 }
 
 /** Converts an error into a `TokenError` with the reason why there is no token. */
 export function tokenFailure(thrown: unknown, { account, refused, secrets }: FailureContext): TokenError {
   if (thrown instanceof TokenError) return thrown;
   const cause = redactError(thrown, secrets);
-  if (!(thrown instanceof ApiFailure)) {
+  const failure = apiFailureOf(thrown);
+  if (!failure) {
     const { code, reason } = otherFailure(thrown);
     return new TokenError(code, redact(`Cannot request a token for ${account}: ${reason}`, secrets), {
       cause,
     });
   }
-  const { status, message } = thrown;
-  const retryAfterMs = retryAfterOf(thrown);
+  const { status, message } = failure;
+  const retryAfterMs = retryAfterOf(failure);
   const isThrottled = status === 503 && retryAfterMs !== undefined;
   const code = isThrottled ? 'ERR_TOKEN_THROTTLED' : (CODES[status] ?? 'ERR_TOKEN_REQUEST');
   const advice = code === 'ERR_TOKEN_UNAUTHORIZED' ? refusal(refused) : ADVICE[status];
@@ -65,11 +66,28 @@ function refusal(refused: readonly string[]): string {
     : `it refused ${refused.join(' and ')}`;
 }
 
+/** The failure thrown by `requestApi`, or the `ApiException` of any version of client-node. */
+export function apiFailureOf(error: unknown): ApiFailure | undefined {
+  if (error instanceof ApiFailure) return error;
+  if (!(error instanceof Error && 'body' in error && 'code' in error)) return undefined;
+  const { code, headers } = error as { code: unknown; headers?: Readonly<Record<string, string>> };
+  if (typeof code !== 'number') return undefined;
+  let { body } = error;
+  try {
+    if (typeof body === 'string') body = JSON.parse(body);
+  } catch {
+    // For example the HTML page of a proxy.
+  }
+  const { message } = Object(body) as { message?: unknown };
+  return new ApiFailure(code, typeof message === 'string' ? message : '', { headers: { ...headers }, body });
+}
+
 const LONGEST_PAUSE_MS = 300_000;
 
 /** How long the server asks to wait, ms: at most 5 minutes, and 0 if it does not say. */
 export function pauseAfter(error: unknown): number {
-  return Math.min((error instanceof ApiFailure ? retryAfterOf(error) : undefined) ?? 0, LONGEST_PAUSE_MS);
+  const failure = apiFailureOf(error);
+  return Math.min((failure && retryAfterOf(failure)) ?? 0, LONGEST_PAUSE_MS);
 }
 
 /** In seconds, as the API server says it, or until a date, as a proxy may. */

@@ -7,7 +7,7 @@ import {
 import { Agent, request as requestHttps, type RequestOptions } from 'node:https';
 
 /** Discovery documents have some 100 KiB, tokens 2 KiB. */
-const MAX_BODY_BYTES = 4 * 1024 * 1024;
+export const MAX_BODY_BYTES = 4 * 1024 * 1024;
 
 /** An API server, and the credentials of its requests. */
 export interface ApiAccess {
@@ -188,7 +188,7 @@ async function answerOf(response: IncomingMessage): Promise<unknown> {
 }
 
 /** The text of a response of at most 4 MiB. */
-async function readText(answer: AsyncIterable<Uint8Array>, status: number): Promise<string> {
+export async function readText(answer: AsyncIterable<Uint8Array>, status: number): Promise<string> {
   const chunks: Uint8Array[] = [];
   let length = 0;
   for await (const chunk of answer) {

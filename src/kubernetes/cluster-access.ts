@@ -6,7 +6,7 @@ import type { Cluster, KubeConfig, User } from '@kubernetes/client-node';
 
 import { errnoOf } from '../core/errno.js';
 import { KubernetesError } from './kubernetes-error.js';
-import { checkPath, hasMethods, isPath, matching } from '../core/options.js';
+import { hasMethods, isPath, matching } from '../core/options.js';
 import { PackageError } from '../core/package-error.js';
 import { readFile } from '../fs/read-file.js';
 import type { ReadingPorts } from '../fs/stable-read.js';
@@ -16,15 +16,15 @@ import { checkCertificates } from './kubeconfig.js';
 const PACKAGE = '@kubernetes/client-node';
 const VERSIONS = '1.3 or later; 2 needs Node 22.19';
 
-/** A path, or a loaded kubeconfig. */
-export type KubeConfigSource = KubeConfig | string | URL;
-
 /** The option that names a cluster. */
-export const KUBE_CONFIG_OPTION = matching<KubeConfigSource | undefined>(
+export const KUBE_CONFIG_OPTION = matching<KubeConfig | string | URL | undefined>(
   undefined,
   'a path or a KubeConfig',
   (value) => isPath(value) || hasMethods(value, ['makeApiClient', 'getCurrentCluster']),
 );
+
+/** The Kubernetes client, loaded when it is needed. */
+export type ClientNode = typeof clientNode;
 
 /** Authenticates requests of a `KubeConfig`; client-node does not export this type. */
 export type Authenticator = Parameters<KubeConfig['addAuthenticator']>[0];
@@ -33,8 +33,8 @@ export type Authenticator = Parameters<KubeConfig['addAuthenticator']>[0];
  * Loads the optional peer dependency.
  * @throws {PackageError} when it cannot be loaded or is too old.
  */
-export async function loadClientNode(): Promise<typeof clientNode> {
-  let client: typeof clientNode;
+export async function loadClientNode(): Promise<ClientNode> {
+  let client: ClientNode;
   try {
     client = await import('@kubernetes/client-node');
   } catch (cause) {
@@ -63,12 +63,11 @@ export interface ClusterAccess {
  * @throws {KubernetesError} `ERR_KUBECONFIG`.
  */
 export async function kubeConfigAccess(
-  source: KubeConfigSource,
+  source: KubeConfig | string,
+  client: ClientNode,
   ports: ReadingPorts,
 ): Promise<ClusterAccess> {
-  const { KubeConfig } = await loadClientNode();
-  const kubeConfig = new KubeConfig();
-  const { cluster, user } = await readInto(kubeConfig, source, ports);
+  const { kubeConfig, cluster, user } = await freshKubeConfig(source, client, ports);
   const through = (config: KubeConfig): ApiAccess => ({
     server: cluster.server,
     authenticate: (options) => config.applyToHTTPSOptions(options),
@@ -83,7 +82,7 @@ export async function kubeConfigAccess(
       return through(kubeConfig);
     },
     bearer(token) {
-      const bare = new KubeConfig();
+      const bare = new client.KubeConfig();
       bare.loadFromClusterAndUser(cluster, { name: 'projected-token', token });
       return through(bare);
     },
@@ -91,17 +90,17 @@ export async function kubeConfigAccess(
 }
 
 /**
- * Makes a `KubeConfig` without caches: files are read and plugins are run again. client-node caches what it reads for a
+ * A `KubeConfig` without caches: files are read and plugins are run again. client-node caches what it reads for a
  * minute, or longer if the clock is set back.
  */
-async function readInto(
-  fresh: KubeConfig,
-  source: KubeConfigSource,
+async function freshKubeConfig(
+  source: KubeConfig | string,
+  { KubeConfig }: ClientNode,
   ports: ReadingPorts,
-): Promise<{ cluster: Cluster; user: User }> {
-  const path = isPath(source) ? checkPath('kubeConfig', 'path', source) : undefined;
-  const name = path ?? 'the kubeconfig';
-  if (isPath(source)) await loadFromFile(fresh, name, ports);
+): Promise<{ kubeConfig: KubeConfig; cluster: Cluster; user: User }> {
+  const fresh = new KubeConfig();
+  const name = typeof source === 'string' ? source : 'the kubeconfig';
+  if (typeof source === 'string') await loadFromFile(fresh, source, ports);
   else copy(source, fresh);
   const cluster = fresh.getCurrentCluster();
   const user = fresh.getCurrentUser();
@@ -114,7 +113,7 @@ async function readInto(
     checkCertificates(Buffer.from(cluster.caData, 'base64'), `certificate-authority-data of ${name}`);
   }
   await checkClientCertificate(user, name, ports);
-  return { cluster, user };
+  return { kubeConfig: fresh, cluster, user };
 }
 
 /** Kubeconfigs, bundles and keys have some KiB. */

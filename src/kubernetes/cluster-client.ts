@@ -7,13 +7,14 @@ import { Agent } from 'node:https';
 import type { KubeConfig } from '@kubernetes/client-node';
 
 import type { Clock } from '../core/clock.js';
-import { fileSystem, PORT_OPTIONS, resolveOptions } from '../core/options.js';
+import { checkPath, fileSystem, isPath, PORT_OPTIONS, resolveOptions } from '../core/options.js';
 import { redactError } from '../core/resilient-error.js';
 import { systemRandom } from '../core/random.js';
 import { READING_CALLS, type ReadingCalls } from '../fs/calls.js';
 import { redact } from '../core/redaction.js';
 import { ApiFailure, linesOfApi, requestApi, type ApiAccess, type ApiRequest } from './api-request.js';
-import { KUBE_CONFIG_OPTION } from './cluster-access.js';
+import { kubeConfigAccess, KUBE_CONFIG_OPTION, loadClientNode } from './cluster-access.js';
+import { podAccess } from './pod-access.js';
 import { ownCredentials } from './request-credentials.js';
 
 /** One request to the API server. */
@@ -55,11 +56,17 @@ const IDLE_MS = 30_000;
  * @throws {TypeError} for a wrong option.
  */
 export function clusterClient(options?: ClusterClientOptions): ClusterClient {
-  const { kubeConfig, clock, fs } = resolveOptions('clusterClient', options, OPTIONS);
+  const owner = 'clusterClient';
+  const { kubeConfig: given, clock, fs } = resolveOptions(owner, options, OPTIONS);
+  const kubeConfig = isPath(given) ? checkPath(owner, 'option "kubeConfig"', given) : given;
   const ports = { fs, clock, random: systemRandom };
   const agent = new Agent({ keepAlive: true, timeout: IDLE_MS, scheduling: 'lifo' });
   const authenticated = async (): Promise<{ access: ApiAccess; secrets: string[] }> => {
-    const { access, secret } = await ownCredentials({ kubeConfig, ports });
+    const cluster =
+      kubeConfig === undefined
+        ? await podAccess(ports)
+        : await kubeConfigAccess(kubeConfig, await loadClientNode(), ports);
+    const { access, secret } = await ownCredentials({ cluster, ports });
     return { access, secrets: secret === undefined ? [] : [secret] };
   };
   return {

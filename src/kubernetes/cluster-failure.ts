@@ -1,6 +1,5 @@
 import { redact } from '../core/redaction.js';
-import { otherFailure } from './api-failure.js';
-import { ApiFailure } from './api-request.js';
+import { apiFailureOf, otherFailure } from './api-failure.js';
 import { KubernetesError } from './kubernetes-error.js';
 
 /**
@@ -9,9 +8,9 @@ import { KubernetesError } from './kubernetes-error.js';
  */
 export function clusterFailure(thrown: unknown, what: string): KubernetesError {
   if (thrown instanceof KubernetesError) return thrown;
-  const isAnswer = thrown instanceof ApiFailure;
-  const text = isAnswer ? `${thrown.message} (${thrown.status})` : otherFailure(thrown).reason;
-  const isForbidden = isAnswer && thrown.status === 403;
+  const failure = apiFailureOf(thrown);
+  const text = failure ? `${failure.message} (${failure.status})` : otherFailure(thrown).reason;
+  const isForbidden = failure?.status === 403;
   const advice = isForbidden ? '; grant it by RBAC' : '';
   const message = `Cannot ${what}: ${redact(text)}${advice}`;
   const code = isForbidden ? 'ERR_CLUSTER_FORBIDDEN' : 'ERR_CLUSTER_REQUEST';

@@ -22,6 +22,7 @@ import { withDeadline } from '../core/deadline.js';
 import type { Random } from '../core/random.js';
 import { sleep } from '../core/sleep.js';
 import { ApiBackoff } from './api-backoff.js';
+import { apiFailureOf } from './api-failure.js';
 import { ApiFailure, TooLong } from './api-request.js';
 import type { ClusterClient } from './cluster-client.js';
 
@@ -92,7 +93,7 @@ export class ObjectFollower<T> {
       } catch (error) {
         signal.throwIfAborted();
         failure = { error };
-        const refused = error instanceof ApiFailure ? error : undefined;
+        const refused = apiFailureOf(error);
         if (refused) this.#version = undefined;
         else this.#options.onInterruption();
         // What is to be expected after a pause. An attempt that began with a list is delayed.

@@ -4,8 +4,7 @@ import type { ReadingPorts } from '../fs/stable-read.js';
 import { readToken } from '../token/read-token.js';
 import { tokenFromText } from '../token/token.js';
 import type { ApiAccess } from './api-request.js';
-import { kubeConfigAccess, type ClusterAccess, type KubeConfigSource } from './cluster-access.js';
-import { podAccess } from './pod-access.js';
+import type { ClusterAccess } from './cluster-access.js';
 
 /** When a projected token authenticates requests instead of a kubeconfig's own credentials. */
 export type CredentialUse = 'auto' | 'always' | 'never';
@@ -21,8 +20,7 @@ interface RequestCredentials {
 
 /** The credentials to choose from. */
 interface CredentialContext {
-  /** Undefined in a pod. */
-  readonly kubeConfig: KubeConfigSource | undefined;
+  readonly cluster: ClusterAccess;
   /** The newest known projected token. */
   readonly projected: TokenCredential | undefined;
   readonly use: CredentialUse;
@@ -42,40 +40,34 @@ interface CredentialContext {
  * @throws {TokenError} `ERR_TOKEN_FILE` or `ERR_TOKEN_MALFORMED` when the user's token file cannot be used.
  */
 export async function* credentialsOf(context: CredentialContext): AsyncGenerator<RequestCredentials, void> {
-  const { projected, use, ports } = context;
-  const cluster = await clusterOf(context);
+  const { cluster, projected, use } = context;
   if (!projected || use === 'never') {
-    yield await ownOf(cluster, ports);
+    yield await ownCredentials(context);
     return;
   }
-  const { path, value, seenAt } = projected;
-  const access = cluster.bearer(value);
-  const given = { access, secret: value, description: describeToken(path, value, ports.clock, seenAt) };
   const isFirst = use === 'always' || cluster.tokenFile !== undefined;
-  if (isFirst) yield given;
-  const own = await ownOf(cluster, ports);
-  if (own.secret !== value) yield own;
-  if (!isFirst && isSameIssuer(own.secret, value)) yield given;
+  if (isFirst) yield projectedCredentials(context, projected);
+  const own = await ownCredentials(context);
+  if (own.secret !== projected.value) yield own;
+  if (!isFirst && isSameIssuer(own.secret, projected.value)) yield projectedCredentials(context, projected);
+}
+
+function projectedCredentials(
+  { cluster, ports }: CredentialContext,
+  { path, value, seenAt }: TokenCredential,
+): RequestCredentials {
+  const description = describeToken(path, value, ports.clock, seenAt);
+  return { access: cluster.bearer(value), secret: value, description };
 }
 
 /**
  * The credentials that come with the cluster.
  * @throws {TokenError} `ERR_TOKEN_FILE` or `ERR_TOKEN_MALFORMED` when the user's token file cannot be used.
  */
-export async function ownCredentials(
-  context: Pick<CredentialContext, 'kubeConfig' | 'ports'>,
-): Promise<RequestCredentials> {
-  return ownOf(await clusterOf(context), context.ports);
-}
-
-function clusterOf({
-  kubeConfig,
+export async function ownCredentials({
+  cluster,
   ports,
-}: Pick<CredentialContext, 'kubeConfig' | 'ports'>): Promise<ClusterAccess> {
-  return kubeConfig === undefined ? podAccess(ports) : kubeConfigAccess(kubeConfig, ports);
-}
-
-async function ownOf(cluster: ClusterAccess, ports: ReadingPorts): Promise<RequestCredentials> {
+}: Pick<CredentialContext, 'cluster' | 'ports'>): Promise<RequestCredentials> {
   const { tokenFile, token } = cluster;
   if (tokenFile === undefined) return { access: cluster.own(), description: undefined, secret: token };
   const { value } = await readToken(tokenFile, ports, 'opaque');

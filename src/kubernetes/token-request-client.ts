@@ -1,10 +1,16 @@
-import type { KubeConfig } from '@kubernetes/client-node';
+import { globalAgent as httpAgent, type Agent } from 'node:http';
+import { globalAgent as httpsAgent } from 'node:https';
+
+import type { CoreV1Api, KubeConfig, RequestContext, ResponseContext } from '@kubernetes/client-node';
 
 import type { Clock } from '../core/clock.js';
 import { TokenError } from '../core/token-error.js';
 import {
+  checkPath,
   fileSystem,
+  hasMethods,
   isNonEmptyString,
+  isPath,
   matching,
   oneOf,
   PORT_OPTIONS,
@@ -14,11 +20,13 @@ import {
 import type { ReadingCalls } from '../fs/calls.js';
 import { redactError } from '../core/resilient-error.js';
 import { systemRandom } from '../core/random.js';
-import type { TokenAnswer, TokenClient } from '../core/token-client.js';
+import type { TokenAnswer, TokenClient, TokenCredential } from '../core/token-client.js';
 import { READING_CALLS } from '../fs/calls.js';
 import { statusOf, tokenFailure } from './api-failure.js';
-import { requestApi, type ApiAccess } from './api-request.js';
-import { KUBE_CONFIG_OPTION, loadClientNode } from './cluster-access.js';
+import { MAX_BODY_BYTES, readText, requestApi, type ApiAccess } from './api-request.js';
+import { kubeConfigAccess, KUBE_CONFIG_OPTION, loadClientNode, type ClientNode } from './cluster-access.js';
+import { guardedAgent } from './guarded-agent.js';
+import { podAccess } from './pod-access.js';
 import { credentialsOf, type CredentialUse } from './request-credentials.js';
 
 /** The object that a token is bound to: the token is valid only while the object exists. */
@@ -29,6 +37,9 @@ export interface BoundObjectReference {
   readonly apiVersion?: string;
   readonly uid?: string;
 }
+
+/** The part of `CoreV1Api` that requests tokens. */
+export type TokenApi = Pick<CoreV1Api, 'createNamespacedServiceAccountToken' | 'getAPIResources'>;
 
 /** Options of `tokenRequestClient`. */
 export interface TokenRequestClientOptions {
@@ -41,9 +52,14 @@ export interface TokenRequestClientOptions {
    */
   readonly kubeConfig?: KubeConfig | string | URL | undefined;
   /**
+   * Instead of `kubeConfig`: the client to use. It decides how long it caches its credentials. Redirects to other
+   * hosts do not receive them, and at most 4 MiB of a response are read.
+   */
+  readonly api?: TokenApi | undefined;
+  /**
    * When to authenticate with the projected token that the refresher last saw (its `tokenFile`) instead of the
    * kubeconfig's own credentials. `auto` (default): first for a pod's own kubeconfig, and after a 401 for a kubeconfig
-   * whose token has the same issuer. `always`: first. `never`: not at all.
+   * whose token has the same issuer. `always`: first. `never`: not at all. Not with `api`.
    */
   readonly credential?: CredentialUse | undefined;
   /** The token is valid only while this object exists; default: while the ServiceAccount exists. */
@@ -61,6 +77,9 @@ const OPTIONS = {
   serviceAccount: name,
   kubeConfig: KUBE_CONFIG_OPTION,
   credential: oneOf<CredentialUse>('auto', ['auto', 'always', 'never']),
+  api: matching<TokenApi | undefined>(undefined, 'a CoreV1Api', (value) =>
+    hasMethods(value, ['createNamespacedServiceAccountToken', 'getAPIResources']),
+  ),
   boundObjectRef: matching<BoundObjectReference | undefined>(
     undefined,
     'an object with kind and name',
@@ -93,14 +112,12 @@ const OPTIONS = {
  * @throws {TypeError} for a wrong option.
  */
 export function tokenRequestClient(options: TokenRequestClientOptions): TokenClient {
-  const resolved = resolveOptions('tokenRequestClient', options, OPTIONS);
-  const { namespace, serviceAccount, boundObjectRef, kubeConfig, credential: use, clock, fs } = resolved;
-  const ports = { fs, clock, random: systemRandom };
-  const [inNamespace, ofAccount] = [namespace, serviceAccount].map(encodeURIComponent);
-  const path = `/api/v1/namespaces/${inNamespace}/serviceaccounts/${ofAccount}/token`;
+  const settings = resolveClientOptions(options);
+  const { api, kubeConfig, account, boundObjectRef } = settings;
+  const needsPackage = api !== undefined || kubeConfig !== undefined;
   return {
-    // Loading the package takes a second of CPU time.
-    prepare: () => (kubeConfig === undefined ? Promise.resolve() : loadClientNode()),
+    // Loading it takes a second of CPU time.
+    prepare: () => (needsPackage ? loadClientNode() : Promise.resolve()),
     async requestToken({ audiences, expirationSeconds, credential: projected }, { signal }) {
       const refused: string[] = [];
       const secrets = projected ? [projected.value] : [];
@@ -110,43 +127,175 @@ export function tokenRequestClient(options: TokenRequestClientOptions): TokenCli
         spec: { audiences: [...audiences], expirationSeconds, ...(boundObjectRef && { boundObjectRef }) },
       };
       try {
-        let refusal: unknown;
-        for await (const credentials of credentialsOf({ kubeConfig, projected, use, ports })) {
-          const { access, secret, description } = credentials;
-          if (secret !== undefined) secrets.push(secret);
-          try {
-            const answer = await requestApi(access, { method: 'POST', path, body, signal });
-            const { status } = Object(answer) as { status?: unknown };
-            // Missing fields are reported by the refresher.
-            return Object(status) as TokenAnswer;
-          } catch (error) {
-            if (statusOf(error) === 404 && !(await hasTokenRequest(access, signal))) throw unsupported(error);
-            if (statusOf(error) !== 401) throw error;
-            refusal = error;
-            if (description !== undefined) refused.push(description);
-          }
-        }
-        throw refusal;
+        if (api) return await mint(givenApi(api, account, await loadClientNode(), signal), body);
+        return await mintWithAnyOf(settings, { body, projected, signal, refused, secrets });
       } catch (error) {
         if (signal.aborted) throw signal.reason;
-        throw tokenFailure(error, { account: `${namespace}/${serviceAccount}`, refused, secrets });
+        throw tokenFailure(error, { account: `${account.namespace}/${account.name}`, refused, secrets });
       }
     },
   };
 }
 
-/** Whether the server has the API; true if discovery fails. */
-async function hasTokenRequest(access: ApiAccess, signal: AbortSignal): Promise<boolean> {
-  const discovery = requestApi(access, { method: 'GET', path: '/api/v1', signal });
-  const { resources } = Object(await discovery.catch(() => undefined)) as { resources?: unknown };
-  if (!Array.isArray(resources)) return true;
-  return resources.some((resource: unknown) => {
-    const { name } = Object(resource) as { name?: unknown };
-    return name === 'serviceaccounts/token';
+type ClientSettings = ReturnType<typeof resolveClientOptions>;
+
+/** @throws {TypeError} for a wrong or missing option, or options that exclude each other. */
+function resolveClientOptions(options: TokenRequestClientOptions) {
+  const owner = 'tokenRequestClient';
+  const { namespace, serviceAccount, kubeConfig, clock, fs, ...rest } = resolveOptions(
+    owner,
+    options,
+    OPTIONS,
+  );
+  if (kubeConfig !== undefined && rest.api) {
+    throw new TypeError(`${owner}: give "kubeConfig" or "api", not both`);
+  }
+  if (options.credential !== undefined && rest.api) {
+    throw new TypeError(`${owner}: "credential" has no effect with "api", which has its own credentials`);
+  }
+  return {
+    ...rest,
+    account: { namespace, name: serviceAccount },
+    kubeConfig: isPath(kubeConfig) ? checkPath(owner, 'option "kubeConfig"', kubeConfig) : kubeConfig,
+    ports: { fs, clock, random: systemRandom },
+  };
+}
+
+/** One request for a token. */
+interface MintAttempt {
+  readonly body: TokenRequestBody;
+  /** The newest projected token that is known. */
+  readonly projected: TokenCredential | undefined;
+  readonly signal: AbortSignal;
+  /** The credentials that the server has refused, in words. */
+  readonly refused: string[];
+  /** The tokens that were used and must not be shown. */
+  readonly secrets: string[];
+}
+
+/** Requests a token with each of the credentials in turn, as long as the server answers 401. */
+async function mintWithAnyOf(
+  { account, kubeConfig, credential: use, ports }: ClientSettings,
+  { body, projected, signal, refused, secrets }: MintAttempt,
+): Promise<TokenAnswer> {
+  const cluster =
+    kubeConfig === undefined
+      ? await podAccess(ports)
+      : await kubeConfigAccess(kubeConfig, await loadClientNode(), ports);
+  let refusal: unknown;
+  for await (const { access, secret, description } of credentialsOf({ cluster, projected, use, ports })) {
+    if (secret !== undefined) secrets.push(secret);
+    try {
+      return await mint(tokenApi(access, account, signal), body);
+    } catch (error) {
+      if (statusOf(error) !== 401) throw error;
+      refusal = error;
+      if (description !== undefined) refused.push(description);
+    }
+  }
+  throw refusal;
+}
+
+interface Account {
+  readonly namespace: string;
+  readonly name: string;
+}
+
+/** The requests made to a server. */
+interface TokenServer {
+  /** Resolves to the TokenRequest with its `status`. */
+  create(body: TokenRequestBody): Promise<unknown>;
+  /** The names of the resources of the core API. */
+  resources(): Promise<readonly { readonly name: string }[]>;
+}
+
+interface TokenRequestBody {
+  readonly spec: {
+    readonly audiences: string[];
+    readonly expirationSeconds: number;
+    readonly boundObjectRef?: BoundObjectReference;
+  };
+}
+
+async function mint(server: TokenServer, body: TokenRequestBody): Promise<TokenAnswer> {
+  const answer = await server.create(body).catch(async (error: unknown) => {
+    const isMissing = statusOf(error) === 404 && !(await hasTokenRequest(server));
+    throw isMissing ? unsupported(error) : error;
   });
+  // Missing fields are reported by the refresher.
+  const { status } = Object(answer) as { status?: unknown };
+  return Object(status) as TokenAnswer;
+}
+
+/** Whether the server has the API; true if discovery fails. */
+async function hasTokenRequest(server: TokenServer): Promise<boolean> {
+  const resources = await server.resources().catch(() => undefined);
+  return !resources || resources.some((resource) => resource.name === 'serviceaccounts/token');
+}
+
+function tokenApi(access: ApiAccess, { namespace, name }: Account, signal: AbortSignal): TokenServer {
+  const [inNamespace, ofAccount] = [namespace, name].map(encodeURIComponent);
+  const path = `/api/v1/namespaces/${inNamespace}/serviceaccounts/${ofAccount}/token`;
+  return {
+    create: (body) => requestApi(access, { method: 'POST', path, body, signal }),
+    async resources() {
+      const list = await requestApi(access, { method: 'GET', path: '/api/v1', signal });
+      const { resources } = Object(list) as { resources?: unknown };
+      if (!Array.isArray(resources)) throw new Error('the discovery document lists no resources');
+      return resources as { name: string }[];
+    },
+  };
+}
+
+function givenApi(api: TokenApi, account: Account, client: ClientNode, signal: AbortSignal): TokenServer {
+  const options = abortableBy(signal, client);
+  return {
+    create: ({ spec }) => api.createNamespacedServiceAccountToken({ ...account, body: { spec } }, options),
+    resources: async () => (await api.getAPIResources(undefined, options)).resources,
+  };
 }
 
 function unsupported(thrown: unknown): TokenError {
   const message = 'The API server has no TokenRequest API (serviceaccounts/token)';
   return new TokenError('ERR_TOKEN_UNSUPPORTED', message, { cause: redactError(thrown) });
+}
+
+type CallOptions = NonNullable<Parameters<TokenApi['createNamespacedServiceAccountToken']>[1]>;
+
+function abortableBy(signal: AbortSignal, { Observable }: ClientNode): CallOptions {
+  return {
+    middlewareMergeStrategy: 'append',
+    middleware: [
+      {
+        pre(request) {
+          request.setSignal(signal);
+          guardAgent(request);
+          return new Observable(Promise.resolve(request));
+        },
+        post(response) {
+          limitBody(response);
+          return new Observable(Promise.resolve(response));
+        },
+      },
+    ],
+  };
+}
+
+/** Version 1 of client-node sends through an agent. */
+function guardAgent(request: RequestContext): void {
+  const sent = request as unknown as Partial<{ getAgent(): Agent | undefined; setAgent(agent: Agent): void }>;
+  if (!sent.getAgent || !sent.setAgent) return;
+  const usual = request.getUrl().startsWith('https:') ? httpsAgent : httpAgent;
+  sent.setAgent(guardedAgent(sent.getAgent() ?? usual, MAX_BODY_BYTES));
+}
+
+/** Version 2 provides the body as a stream, and does not send credentials to another origin. */
+function limitBody(response: ResponseContext): void {
+  const body = response.body as unknown as {
+    stream?(): AsyncIterable<Uint8Array> | null;
+    text(): Promise<string>;
+  };
+  const stream = body.stream?.bind(body);
+  if (stream)
+    body.text = async () => readText(stream() ?? (async function* () {})(), response.httpStatusCode);
 }

@@ -169,7 +169,7 @@ test.each([['@kubernetes/client-node'], ['client-node-1']])(
 );
 
 test.each([['@kubernetes/client-node'], ['client-node-1']])(
-  'with %s a client with a token file does not send the token to the target of a redirect',
+  'with %s no client sends the token to the target of a redirect, no matter who created the client',
   async (module) => {
     vi.doMock('@kubernetes/client-node', () => import(module));
     const client = (await import(module)) as typeof clientNode;
@@ -178,6 +178,15 @@ test.each([['@kubernetes/client-node'], ['client-node-1']])(
       response.writeHead(307, { location: `${other.url}/stolen`, Location: `${other.url}/stolen` }).end();
     });
     const cluster = { name: 'c', server: url, skipTLSVerify: true };
+    const request = { audiences: [], expirationSeconds: 600 };
+    const kubeConfig = new client.KubeConfig();
+    kubeConfig.loadFromClusterAndUser(cluster, { name: 'u', token: 's3cret-token' });
+    const api = kubeConfig.makeApiClient(client.CoreV1Api);
+    const given = tokenRequestClient({ ...builder, api });
+    await expect(given.requestToken(request, { signal: never }), module).rejects.toMatchObject({
+      name: 'TokenError',
+    });
+
     const path = join(temporaryDirectory(), 'token');
     writeFileSync(path, mintTestToken({}));
     const followed = new client.KubeConfig();
@@ -188,6 +197,24 @@ test.each([['@kubernetes/client-node'], ['client-node-1']])(
       .listNamespace()
       .catch(() => {});
     expect(other.seen.filter((credential) => credential !== '')).toEqual([]);
+  },
+);
+
+test.each([['@kubernetes/client-node'], ['client-node-1']])(
+  'with %s an endless answer to a given client is aborted',
+  async (module) => {
+    vi.doMock('@kubernetes/client-node', () => import(module));
+    const client = (await import(module)) as typeof clientNode;
+    const { url } = await hostileServer(endless);
+    const kubeConfig = new client.KubeConfig();
+    kubeConfig.loadFromClusterAndUser(
+      { name: 'c', server: url, skipTLSVerify: true },
+      { name: 'u', token: 't' },
+    );
+    const given = tokenRequestClient({ ...builder, api: kubeConfig.makeApiClient(client.CoreV1Api) });
+    await expect(
+      given.requestToken({ audiences: [], expirationSeconds: 600 }, { signal: never }),
+    ).rejects.toThrow('the answer has more than 4194304 bytes');
   },
 );
 

@@ -2,7 +2,6 @@ import { healthOf } from 'resilient-watcher';
 import { PodSync } from 'resilient-watcher/kubernetes';
 import { describe, expect, test } from 'vitest';
 
-import { ApiFailure } from '../../src/kubernetes/api-request.js';
 import { ANNOTATION, configMap, podOf, podSyncScene, type VolumeSource } from '../support/pod-sync-scene.js';
 
 const app: VolumeSource = { configMap: { name: 'app' } };
@@ -251,7 +250,7 @@ describe('kindness', () => {
     const pods = Array.from({ length: 10 }, (_, number) => `web-${number}`);
     for (const name of pods) server.putObject('pods', podOf(name, [app]));
     let isRefused = true;
-    const refusal = new ApiFailure(403, 'forbidden');
+    const refusal = Object.assign(new Error('forbidden'), { code: 403, body: '{}' });
     const podSync = await sync({
       client: {
         request: (request) =>
@@ -372,7 +371,10 @@ describe('the API server', () => {
       namespaces: ['shop'],
       client: {
         request: async (request) => {
-          if (isForbidden && request.path.includes('/pods')) throw new ApiFailure(403, 'pods is forbidden');
+          if (isForbidden && request.path.includes('/pods')) {
+            const body = '{"message":"pods is forbidden"}';
+            throw Object.assign(new Error('refused'), { code: 403, body });
+          }
           underway += 1;
           return client.request(request).finally(() => (underway -= 1));
         },
