@@ -5,6 +5,7 @@ export { ConfigLoader, type SelectOptions } from './config/config-loader.js';
 export type { ConfigChange, ConfigLoaderEvents, ConfigRejection } from './config/loader-events.js';
 export type { ConfigLoaderOptions } from './config/loader-options.js';
 export type { ConfigLoaderStatus } from './config/loader-status.js';
+export type { ConfigTrial } from './config/trial.js';
 export type { ConfigValidator } from './config/validation.js';
 export type { ConfigProvider, ProviderCallback, ProviderHealth } from './config/config-provider.js';
 export type { ArgumentOptions } from './config/arguments.js';

@@ -19,8 +19,9 @@
  * | has other values    | they are pending, and acceptance.ts decides which are accepted  |
  *
  * Accepted values become `current`, and `change` is emitted if they differ. Changed values that are not accepted are
- * `rejected`, and validated again with every later change. If a validator or parser throws or takes too long, the values
- * are refused; a late result is ignored.
+ * `rejected`, and validated again with every later change. With the option `trial`, accepted values that are not healthy
+ * in time are `reverted`, and not tried again until one of the sources that were reverted has changed. If a validator or
+ * parser throws or takes too long, the values are refused; a late result is ignored.
  */
 import { Component } from '../core/component.js';
 import type { ConfigProblem } from './config-error.js';
@@ -44,6 +45,7 @@ import type { Layer } from './merge.js';
 import { invalid } from './problems.js';
 import { acceptPending } from './acceptance.js';
 import { LoadedSource } from './loaded-source.js';
+import { faultOf } from './trial.js';
 import { UpdateSchedule } from './update-schedule.js';
 import { validateLayers, type ConfigValidator, type Verdict } from './validation.js';
 
@@ -82,6 +84,8 @@ export class ConfigLoader<T = ConfigMap> extends Component<ConfigLoaderEvents<T>
   readonly #sources: readonly LoadedSource[];
   readonly #updates: UpdateSchedule;
   #current: { readonly config: T; readonly at: number } | undefined;
+  /** The sources whose newest values were in use and were not healthy. */
+  #reverted: readonly LoadedSource[] = [];
   #reloadedAt: number | null = null;
   #changes = 0;
   #rejections = 0;
@@ -317,9 +321,14 @@ export class ConfigLoader<T = ConfigMap> extends Component<ConfigLoaderEvents<T>
     );
     if (this.lifetime.ended) return result;
     for (const source of refused) problems.push(...source.problems);
+    if (this.#reverted.some((source) => fresh.has(source))) {
+      for (const source of this.#reverted) source.retry();
+      this.#reverted = [];
+    }
     if (fresh.size > 0 || retry) {
+      const before = this.#sources.map((source) => source.layer(false).values);
       const outcome = await acceptPending<T>(this.#sources, fresh, (layers) => this.#validate(layers));
-      if (outcome.accepted && this.#accept(outcome.accepted.config)) result = 'accepted';
+      if (outcome.accepted) result = await this.#tryOut(outcome.accepted.config, before);
       for (const each of this.#sources) {
         each.refusals = outcome.problems.filter(({ source }) => source === each.name);
       }
@@ -358,6 +367,23 @@ export class ConfigLoader<T = ConfigMap> extends Component<ConfigLoaderEvents<T>
     this.#changes += 1;
     this.dispatch('change', { previous, current: config, paths });
     return true;
+  }
+
+  /** Makes this the current configuration, and returns to the one before if it is not healthy in time. */
+  async #tryOut(config: T, before: readonly ConfigMap[]): Promise<ReloadResult> {
+    const { trial, clock } = this.#options;
+    const { config: previous } = this.#loaded();
+    if (!this.#accept(config)) return 'unchanged';
+    const error = trial && (await faultOf(config, trial, { clock, signal: this.lifetime.signal }));
+    if (!error) return 'accepted';
+    const { code, message } = error;
+    this.#reverted = this.#sources.filter((source, index) =>
+      source.revert(before[index] ?? {}, { code, source: source.name, message }),
+    );
+    this.recordError(error);
+    this.#accept(previous);
+    this.dispatch('reverted', { error, sources: this.#reverted.map(({ name }) => name) });
+    return 'rejected';
   }
 
   #reject(refused: ReadonlySet<LoadedSource>, problems: readonly ConfigProblem[]): void {

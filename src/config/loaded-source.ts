@@ -49,6 +49,8 @@ export class LoadedSource {
   readonly #ports: SourcePorts;
   #accepted: ConfigMap = {};
   #pending: ConfigMap | undefined;
+  /** Values that were in use and are not tried again, and why. */
+  #reverted: { readonly values: ConfigMap; readonly problem: ConfigProblem } | undefined;
   /** Monotonic ms. */
   #unreadableSince: number | undefined;
   #isDegraded = false;
@@ -78,8 +80,8 @@ export class LoadedSource {
   }
 
   status(isLoaded: boolean): ConfigSourceStatus {
-    const refusals = this.isPending ? this.refusals : [];
-    const isBad = this.problems.length > 0 || (isLoaded && this.isPending);
+    const refusals = this.#reverted ? [this.#reverted.problem] : this.isPending ? this.refusals : [];
+    const isBad = this.problems.length > 0 || (isLoaded && (this.isPending || this.#reverted !== undefined));
     return {
       name: this.name,
       state: isBad ? 'rejected' : isLoaded ? 'current' : 'unread',
@@ -139,6 +141,20 @@ export class LoadedSource {
     this.#pending = undefined;
   }
 
+  /** Returns to values that were accepted before. Returns whether that is a change. */
+  revert(values: ConfigMap, problem: ConfigProblem): boolean {
+    if (values === this.#accepted) return false;
+    this.#reverted = { values: this.#accepted, problem };
+    this.#accepted = values;
+    return true;
+  }
+
+  /** Makes reverted values pending again: another source that was reverted with this one has changed. */
+  retry(): void {
+    this.#pending ??= this.#reverted?.values;
+    this.#reverted = undefined;
+  }
+
   /** Stops watching the source. Never rejects. */
   async close(): Promise<void> {
     const watching = this.#watching;
@@ -178,7 +194,8 @@ export class LoadedSource {
 
   /** Stores the newest values. Returns false if they are the same as before. */
   #take(values: ConfigMap): boolean {
-    if (isSame(values, this.#pending ?? this.#accepted)) return false;
+    if (isSame(values, this.#reverted?.values ?? this.#pending ?? this.#accepted)) return false;
+    this.#reverted = undefined;
     this.#pending = isSame(values, this.#accepted) ? undefined : values;
     this.refusals = [];
     return true;

@@ -31,6 +31,11 @@ export interface ConfigLoaderEvents<T> extends ComponentEvents {
   change: [change: ConfigChange<T>];
   /** An update cannot be parsed or validated; the last good configuration stays. Once for each bad state of a source. */
   rejected: [rejection: ConfigRejection];
+  /**
+   * A new configuration was not healthy within the time of its trial, and the one before is `current` again, after
+   * another `change`. The sources whose newest contents are not used have the state `rejected` until they change.
+   */
+  reverted: [event: { readonly error: ConfigError; readonly sources: readonly string[] }];
   /** A source cannot be read, or is missing; its last good values stay. Once, until `readable`. */
   unreadable: [event: Unreadable & OfSource];
   /** The source can be read again. */

@@ -9,10 +9,11 @@ import {
 } from '../core/options.js';
 import type { ConfigSource } from './config-source.js';
 import type { ConfigMap } from './config-value.js';
+import { isConfigTrial, type ConfigTrial } from './trial.js';
 import { isStandardSchema, type StandardSchema } from './standard-schema.js';
 import type { ConfigValidator } from './validation.js';
 
-interface LoaderOptions<V> {
+interface LoaderOptions<T, V> {
   /** The layers, from the lowest to the highest: later ones take precedence. */
   readonly sources: readonly ConfigSource[];
   /**
@@ -31,6 +32,11 @@ interface LoaderOptions<V> {
    * wait if all watched sources have changed, in particular if there is only one. Default 50.
    */
   readonly settleMs?: number | undefined;
+  /**
+   * Tries out each new configuration: it becomes `current`, and if it is not healthy in time, the one before returns
+   * (`reverted`). The next update waits for the end of the trial. Default: every valid configuration stays.
+   */
+  readonly trial?: ConfigTrial<NoInfer<T>> | undefined;
   /** Closes the loader when it aborts. */
   readonly signal?: AbortSignal | undefined;
   /** Default: the system clock. */
@@ -41,11 +47,11 @@ interface LoaderOptions<V> {
  * Options of `ConfigLoader`. `sources` is required. So is `validate`, unless the configuration is a `ConfigMap`: any
  * other type can only come from a validator.
  */
-export type ConfigLoaderOptions<T = ConfigMap> = LoaderOptions<ConfigValidator<T>> &
+export type ConfigLoaderOptions<T = ConfigMap> = LoaderOptions<T, ConfigValidator<T>> &
   (ConfigMap extends T ? unknown : { readonly validate: ConfigValidator<T> });
 
 /** The same with a schema. Schemas of arktype are also functions, whose results are not configurations. */
-export interface SchemaLoaderOptions<T> extends LoaderOptions<StandardSchema<T>> {
+export interface SchemaLoaderOptions<T> extends LoaderOptions<T, StandardSchema<T>> {
   readonly validate: StandardSchema<T>;
 }
 
@@ -68,6 +74,11 @@ const OPTIONS = {
   validateTimeoutMs: milliseconds(5_000, { min: 1 }),
   // The files of one volume change together, and their watchers report it within a few ms.
   settleMs: milliseconds(50),
+  trial: matching<ConfigTrial<unknown> | undefined>(
+    undefined,
+    'an object with a function healthy and a positive number ms',
+    isConfigTrial,
+  ),
   signal: PORT_OPTIONS.signal,
   clock: PORT_OPTIONS.clock,
 };

@@ -92,6 +92,8 @@ export const POINTS = {
     problems: sometimes<readonly ProblemSummary[]>(),
     error: sometimes<ErrorSummary>(),
   },
+  /** A configuration was not healthy in its trial; the one before is in use again. */
+  reverted: { ...failure, sources: always<readonly string[]>() },
   /** A certificate expires soon and has not been replaced. */
   expiring: { remainingMs: always<number>(), ...certificate },
   /** A certificate or token has expired. */

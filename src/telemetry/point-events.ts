@@ -59,6 +59,11 @@ const EVENTS: { readonly [N in PointName]: PointEvent<PointMessages[N]> } = {
     measure: ({ problems, error }, meter) =>
       meter.count('errors', { error_type: problems?.[0]?.code ?? typeOf(error) }),
   },
+  reverted: {
+    level: 'warn',
+    text: ({ error, sources }) => `${sources.join(', ')} reverted: ${said(error)}`,
+    measure: countError,
+  },
   expiring: {
     level: 'warn',
     text: (message) => `expires soon and has not been replaced${certificateIn(message)}`,
