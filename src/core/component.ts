@@ -14,7 +14,7 @@ import type { StatusDescription, Verdict } from './status-description.js';
 import type { ComponentHandle, OperationMessages, OperationName } from './telemetry-messages.js';
 import type { PointName } from './telemetry-points.js';
 import type { Lifetime } from './lifetime.js';
-import { addRunning, isObserved, operationChannel, publishPoint, trace } from './telemetry.js';
+import { addRunning, isObserved, operations, publishPoint, trace } from './telemetry.js';
 
 /** The last failure, as plain data. */
 export interface LastError {
@@ -260,7 +260,7 @@ export abstract class Component<
     work: () => Promise<T>,
     resultOf: (value: T) => string,
   ): Promise<T> {
-    if (!operationChannel(name).hasSubscribers) return work();
+    if (!operations[name].hasSubscribers) return work();
     const message = { component: this.#telemetryHandle, ...details } as unknown as OperationMessages[N];
     return trace(name, message, work, resultOf);
   }

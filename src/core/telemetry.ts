@@ -21,7 +21,8 @@ const points = new Map<string, Channel>(
 );
 type OperationChannel = TracingChannel<unknown, OperationMessage>;
 
-const operations: Readonly<Record<OperationName, OperationChannel>> = {
+/** The tracing channels `resilient-watcher.<name>`. */
+export const operations: Readonly<Record<OperationName, OperationChannel>> = {
   check: tracingChannel('resilient-watcher.check'),
   'token.request': tracingChannel('resilient-watcher.token.request'),
   'token.delivery': tracingChannel('resilient-watcher.token.delivery'),
@@ -45,11 +46,6 @@ export function addRunning(component: ComponentHandle): () => void {
 /** The components of this process that run. */
 export function runningComponents(): Iterable<ComponentHandle> {
   return running;
-}
-
-/** The tracing channel `resilient-watcher.<name>`. */
-export function operationChannel(name: OperationName): OperationChannel {
-  return operations[name];
 }
 
 /** Whether the channel of this event has a subscriber. */
@@ -80,7 +76,7 @@ export function trace<N extends OperationName, T>(
   work: () => Promise<T>,
   resultOf: (value: T) => string,
 ): Promise<T> {
-  const operation = operationChannel(name);
+  const operation = operations[name];
   if (!operation.hasSubscribers) return work();
   const settle = (): void => {
     operation.asyncStart.publish(message);
@@ -112,7 +108,7 @@ export function traceSync<N extends OperationName, T>(
   work: () => T,
   resultOf: (value: T) => string,
 ): T {
-  const operation = operationChannel(name);
+  const operation = operations[name];
   if (!operation.hasSubscribers) return work();
   return operation.start.runStores(message, () => {
     try {

@@ -5,7 +5,7 @@ import { ListenerError } from '../core/errors.js';
 import { callback, optional, resolveOptions } from '../core/options.js';
 import type { OperationMessages, OperationName, PointMessages } from '../core/telemetry-messages.js';
 import type { PointName } from '../core/telemetry-points.js';
-import { operationChannel, operationNames, pointNames } from '../core/telemetry.js';
+import { operationNames, operations, pointNames } from '../core/telemetry.js';
 
 /** Something that observes the library until it is closed. */
 export interface Subscription extends Disposable {
@@ -58,7 +58,7 @@ export function observe(observer: TelemetryObserver): Subscription {
 }
 
 function observeOperation(name: OperationName, observer: TelemetryObserver): () => void {
-  const operation = operationChannel(name);
+  const operation = operations[name];
   const channelName = `resilient-watcher.${name}`;
   const begun = new WeakMap<object, number>();
   const settled = (message: object): void => {

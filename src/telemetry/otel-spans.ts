@@ -5,7 +5,7 @@ import type { Attributes, Context, Span, Tracer } from '@opentelemetry/api';
 
 import { systemClock } from '../core/clock.js';
 import type { OperationName } from '../core/telemetry-messages.js';
-import { operationChannel, operationNames } from '../core/telemetry.js';
+import { operations, operationNames } from '../core/telemetry.js';
 import { attributesOf } from './otel-metrics.js';
 import { observe, type Operation } from './observe.js';
 import { typeOf } from './point-events.js';
@@ -60,11 +60,11 @@ export function recordSpans({ context, trace, SpanStatusCode }: typeof api, trac
 
   const subscription = observe({ settled: leave });
   for (const name of operationNames) {
-    operationChannel(name).start.bindStore(contexts, (message) => enter(name, message as Message));
+    operations[name].start.bindStore(contexts, (message) => enter(name, message as Message));
   }
   return () => {
     subscription.close();
-    for (const name of operationNames) operationChannel(name).start.unbindStore(contexts);
+    for (const name of operationNames) operations[name].start.unbindStore(contexts);
   };
 }
 

@@ -33,7 +33,7 @@ import type { Scheduled } from '../core/clock.js';
 import { isTurnSpent, startTurnBudget } from '../core/event-loop.js';
 import type { Lifetime } from '../core/lifetime.js';
 import { run } from '../core/steps.js';
-import { operationChannel } from '../core/telemetry.js';
+import { operations } from '../core/telemetry.js';
 import type { Hint, WatchedDirectory } from '../core/watch-backend.js';
 import { answersOf } from '../fs/answers.js';
 import { Disk } from '../fs/disk.js';
@@ -66,7 +66,7 @@ const MAX_ROUNDS = 5;
 const FIRST_RETRY_MS = 5;
 const LONGEST_RETRY_MS = 1_000;
 
-const checks = operationChannel('check');
+const checks = operations.check;
 
 /** Looks, reports and listens on behalf of one watcher. */
 export class Session {

@@ -16,13 +16,13 @@ import {
 import type { Random } from '../core/random.js';
 import { redactError } from '../core/resilient-error.js';
 import { READING_CALLS } from '../fs/calls.js';
+import { Mounts } from '../fs/mounts.js';
 import { filesIn, type Snapshot } from '../fs/snapshot.js';
 import { stableRead } from '../fs/stable-read.js';
 import { PathTarget } from '../fs/targets/path.js';
 import { READ_LIMITS } from '../fs/read-limits.js';
 import { isMode, type Owner } from './file-attributes.js';
 import type { HeldDirectory } from './held-directory.js';
-import { mountPointOf } from './open-directory.js';
 import type { Durability } from './pending-file.js';
 import { run, type Steps } from '../core/steps.js';
 import { checkFiles, type VolumeEntries, type VolumeFiles } from './volume-files.js';
@@ -250,7 +250,7 @@ export class AtomicVolume extends Component<ComponentEvents, AtomicVolumeStatus>
 
   /** Runs the steps when all earlier ones of this process in this volume have ended. */
   #inTurn<T>(steps: Steps<T>): Promise<T> {
-    const mount = mountPointOf(this.directory, this.#settings.fs);
+    const mount = Mounts.of(this.#settings.fs).at(this.directory).point;
     const write = { coalesce: false, signal: undefined, mount, work: () => run(steps) };
     return this.#use(() => inTurn(this.directory, write));
   }

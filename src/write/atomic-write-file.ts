@@ -3,7 +3,7 @@ import { dirname, resolve } from 'node:path';
 import { checkPath, resolveOptions } from '../core/options.js';
 import { trace, traceSync } from '../core/telemetry.js';
 import { absolutePath } from '../fs/absolute-path.js';
-import { mountPointOf } from './open-directory.js';
+import { Mounts } from '../fs/mounts.js';
 import { replaceFile, type AtomicWriteResult } from './replace-file.js';
 import { run, runNow, type Answer } from '../core/steps.js';
 import {
@@ -40,7 +40,7 @@ export async function atomicWriteFile(
     run(replaceFile(target, source, settings, { waiting: { clock, signal, turn } }));
   // A write that waits for its data must not hold up other writes: the data may depend on one of them.
   const isSlow = source instanceof WriteSource && source.isSlow;
-  const mount = isSlow ? undefined : mountPointOf(dirname(target), fs);
+  const mount = isSlow ? undefined : Mounts.of(fs).at(dirname(target)).point;
   const write = { coalesce, signal, mount, work };
   try {
     return await trace('write', { path: target }, () => inTurn(resolve(target), write), resultOf);

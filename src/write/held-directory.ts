@@ -1,12 +1,11 @@
 import { constants, type BigIntStats, type Dirent } from 'node:fs';
 
 import { errnoOf } from '../core/errno.js';
-import { isTurnSpent, nextTurn, startTurnBudget } from '../core/event-loop.js';
 import type { FileSystem } from '../core/file-system.js';
 import { pathForCall, pathFromBytes } from '../core/path-bytes.js';
 import { list } from '../fs/calls.js';
 import { attempt, callsAt, mayHang, UNSUPPORTED, type Access, type Calls, type Place } from './calls.js';
-import { wait, type Answer, type Steps } from '../core/steps.js';
+import { done, nextSlice, wait, type Answer, type Steps } from '../core/steps.js';
 import { Refusal } from './write-error.js';
 
 const { O_RDONLY } = constants;
@@ -207,10 +206,8 @@ export class HeldDirectory {
   }
 
   /** Gives the event loop a turn if the library has worked for a while. Call it after each of many items. */
-  *pause(): Steps<void> {
-    if (this.access.isBlocking) return;
-    startTurnBudget();
-    if (isTurnSpent()) yield nextTurn();
+  pause(): Steps<void> {
+    return this.access.isBlocking ? done(undefined) : nextSlice();
   }
 }
 

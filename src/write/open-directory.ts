@@ -2,7 +2,7 @@ import { constants, type BigIntStats } from 'node:fs';
 import { basename, dirname, isAbsolute } from 'node:path';
 
 import { errnoOf } from '../core/errno.js';
-import { MAX_LINKS, type FileSystem } from '../core/file-system.js';
+import { MAX_LINKS } from '../core/file-system.js';
 import { pathFromBytes } from '../core/path-bytes.js';
 import { Mounts } from '../fs/mounts.js';
 import { attempt, callsAt, type Access } from './calls.js';
@@ -101,7 +101,9 @@ function* hold(
 ): Steps<{ readonly directory: HeldDirectory; readonly realPath: string }> {
   const { fs, isBlocking } = opening;
   try {
-    const realPath = realPathOf(path, opened, fs);
+    const { entries } = opened;
+    // The kernel knows the path of a descriptor from memory, wherever the directory is.
+    const realPath = entries === path ? path : pathFromBytes(fs.readlinkSync(entries, 'buffer'));
     const mounts = Mounts.of(fs);
     if (mounts.mayHangSomewhere && !isBlocking) yield* wait(mounts.ask(path));
     const { place } = mounts.kindOf(opened.stat.dev, realPath);
@@ -110,11 +112,6 @@ function* hold(
     if (opened.fd !== undefined) yield* wait(callsAt('unknown', opening).close(opened.fd));
     throw error;
   }
-}
-
-/** The kernel knows the path of a descriptor from memory, wherever the directory is. */
-function realPathOf(path: string, { entries }: OpenDirectory, fs: FileSystem): string {
-  return entries === path ? path : pathFromBytes(fs.readlinkSync(entries, 'buffer'));
 }
 
 function isNoDirectory(error: unknown): boolean {
@@ -151,9 +148,4 @@ export function* targetOf(link: BigIntStats, path: string, parent: HeldDirectory
   }
   // Not `resolve()`: `..` means the parent of where the directory really is.
   return isAbsolute(target) ? target : `${dirname(path)}/${target}`;
-}
-
-/** The mount point above a path, as far as it is known without following links. */
-export function mountPointOf(path: string, fs: FileSystem): string {
-  return Mounts.of(fs).at(path).point;
 }

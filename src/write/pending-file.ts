@@ -49,28 +49,38 @@ export interface Waiting {
 /** A new file, from its creation until it is complete, synced, closed and, if necessary, renamed to its destination. */
 export class PendingFile {
   readonly #directory: HeldDirectory;
+  readonly #calls: Calls;
   readonly #progress: WriteProgress;
   /** Its name until it is renamed. */
   readonly name: string;
-  #fd: number | undefined;
+  readonly #fd: number;
+  #isOpen = true;
   /** Its status when everything had been written. */
   #created: BigIntStats | undefined;
   #written = 0;
 
-  constructor(directory: HeldDirectory, name: string, progress: WriteProgress) {
+  private constructor(directory: HeldDirectory, name: string, fd: number, progress: WriteProgress) {
     this.#directory = directory;
+    this.#calls = directory.calls;
     this.name = name;
+    this.#fd = fd;
     this.#progress = progress;
   }
 
   /** @param mode less the umask; by default, no other user can open the file before it is complete. */
-  *create(mode = DEFAULT_MODE): Steps<void> {
-    this.#progress.step = 'create';
+  static *create(
+    directory: HeldDirectory,
+    name: string,
+    progress: WriteProgress,
+    mode = DEFAULT_MODE,
+  ): Steps<PendingFile> {
+    progress.step = 'create';
     try {
-      this.#fd = yield* wait(this.#calls.create(this.#directory.at(this.name), CREATE, mode));
+      const fd = yield* wait(directory.calls.create(directory.at(name), CREATE, mode));
+      return new PendingFile(directory, name, fd, progress);
     } catch (error) {
       // A network file system may create the file and still report an error.
-      if (errnoOf(error) !== 'EEXIST') yield* removeUnfinished(this.#directory, this.name);
+      if (errnoOf(error) !== 'EEXIST') yield* removeUnfinished(directory, name);
       throw error;
     }
   }
@@ -81,29 +91,24 @@ export class PendingFile {
     for (let done = 0; done < bytes.byteLength;) {
       const length = Math.min(bytes.byteLength - done, MAX_WRITE_BYTES);
       const { write } = this.#directory.callsFor(length);
-      const count = yield* wait(write(this.#open, bytes, done, length, null));
+      const count = yield* wait(write(this.#fd, bytes, done, length, null));
       if (count <= 0) throw new Error('the system wrote nothing and gave no reason');
       done += count;
       this.#written += count;
     }
   }
 
-  /** How many bytes were written. */
-  get written(): number {
-    return this.#written;
-  }
-
   /** The user ID of its owner. */
   *owner(): Steps<bigint> {
     this.#progress.step = 'verify';
-    return (yield* wait(this.#calls.fstat(this.#open, { bigint: true }))).uid;
+    return (yield* wait(this.#calls.fstat(this.#fd, { bigint: true }))).uid;
   }
 
-  /** Sets its attributes, syncs and closes it. */
-  *finish(attributes: FileAttributes, durability: Durability): Steps<void> {
+  /** Sets its attributes, syncs and closes it. Returns its size, bytes. */
+  *finish(attributes: FileAttributes, durability: Durability): Steps<number> {
     const progress = this.#progress;
     progress.step = 'verify';
-    const created = yield* wait(this.#calls.fstat(this.#open, { bigint: true }));
+    const created = yield* wait(this.#calls.fstat(this.#fd, { bigint: true }));
     this.#created = created;
     if (created.size !== BigInt(this.#written)) {
       throw new Error(`${this.#written} bytes were written, but the file has ${created.size}`);
@@ -115,18 +120,18 @@ export class PendingFile {
     if ((Number(created.mode) & PERMISSIONS) !== mode) {
       progress.step = 'chmod';
       const tolerated = attributes.required.mode ? [] : UNSUPPORTED;
-      yield* attempt(() => this.#calls.fchmod(this.#open, mode), tolerated);
+      yield* attempt(() => this.#calls.fchmod(this.#fd, mode), tolerated);
     }
     // Otherwise the rename can reach the disk before the data: after a power cut the file is there, and empty.
     if (durability !== 'none') {
       progress.step = 'sync';
-      yield* attempt(() => this.#calls.fsync(this.#open), UNSUPPORTED);
+      yield* attempt(() => this.#calls.fsync(this.#fd), UNSUPPORTED);
     }
     // A network file system may report only now that the disk is full.
     progress.step = 'close';
-    const fd = this.#open;
-    this.#fd = undefined;
-    yield* wait(this.#calls.close(fd));
+    this.#isOpen = false;
+    yield* wait(this.#calls.close(this.#fd));
+    return this.#written;
   }
 
   /**
@@ -150,10 +155,8 @@ export class PendingFile {
 
   /** Removes it, or leaves it to a later sweep. Returns whether it existed and was removed. */
   *discard(): Steps<boolean> {
-    const fd = this.#fd;
-    this.#fd = undefined;
     try {
-      if (fd !== undefined) yield* wait(this.#calls.close(fd));
+      if (this.#isOpen) yield* wait(this.#calls.close(this.#fd));
     } catch {
       // Its content is not needed.
     }
@@ -165,9 +168,9 @@ export class PendingFile {
     const { mode, required } = attributes;
     this.#progress.step = 'chown';
     const tolerated = required.owner ? [] : UNSUPPORTED;
-    if (yield* attempt(() => this.#calls.fchown(this.#open, uid, gid), tolerated)) return mode;
+    if (yield* attempt(() => this.#calls.fchown(this.#fd, uid, gid), tolerated)) return mode;
     // A process that may not give the file away may still set its group.
-    const isGroupSet = yield* attempt(() => this.#calls.fchown(this.#open, KEEP_ID, gid), UNSUPPORTED);
+    const isGroupSet = yield* attempt(() => this.#calls.fchown(this.#fd, KEEP_ID, gid), UNSUPPORTED);
     const hasGroup = isGroupSet || created.gid === BigInt(gid);
     // Set-id bits are for that owner, and the group bits for that group.
     return hasGroup || required.mode ? mode & 0o777 : withoutGroup(mode & 0o777);
@@ -180,14 +183,5 @@ export class PendingFile {
     } catch {
       return false;
     }
-  }
-
-  get #calls(): Calls {
-    return this.#directory.calls;
-  }
-
-  get #open(): number {
-    if (this.#fd === undefined) throw new Error('The file is finished');
-    return this.#fd;
   }
 }

@@ -87,8 +87,7 @@ function* writeFile(
 ): Steps<void> {
   yield* directory.assertInPlace();
   // Nobody else can enter the directory, so the file can have its mode from the beginning.
-  const file = new PendingFile(directory, name, progress);
-  yield* file.create(mode & 0o777);
+  const file = yield* PendingFile.create(directory, name, progress, mode & 0o777);
   try {
     // A new file belongs to the user of this process. If the directory does not, it was replaced, and its owner could
     // read what is written.

@@ -2,14 +2,20 @@
  * Replacing a file, written once for the asynchronous and the synchronous function:
  * open the directory → temporary file → write → owner, mode → fsync → close → rename → fsync of the directory → sweep.
  */
+import type { BigIntStats } from 'node:fs';
+import { basename, dirname } from 'node:path';
+
+import { MAX_LINKS } from '../core/file-system.js';
 import { isEqual } from './calls.js';
-import { openDestination, type Destination } from './destination.js';
 import { attributesFor, hasAttributes } from './file-attributes.js';
+import type { HeldDirectory } from './held-directory.js';
+import { openDirectory, targetOf } from './open-directory.js';
 import { PendingFile, type Waiting } from './pending-file.js';
-import type { Steps } from '../core/steps.js';
+import { wait, type Steps } from '../core/steps.js';
 import { isSweepDue, sweepFiles } from './sweep.js';
 import { temporaryName } from './temporary-name.js';
-import { WriteProgress } from './write-error.js';
+import { mayReplace } from './trust.js';
+import { Refusal, WriteProgress } from './write-error.js';
 import type { ReplaceSettings } from './write-options.js';
 import type { RunningWrite } from './write-queue.js';
 import { WriteSource } from './write-source.js';
@@ -32,9 +38,18 @@ interface Execution {
   readonly beforeRename?: () => void;
 }
 
+/** Where a write goes: a name in a directory that is held open. */
+interface Destination {
+  /** Absolute, with the links at its end followed, if `symlink` says so. */
+  readonly path: string;
+  readonly name: string;
+  readonly directory: HeldDirectory;
+  /** The file to replace. */
+  readonly existing: BigIntStats | undefined;
+}
+
 /** One write to a destination that is open. */
-interface Replacement extends Execution {
-  readonly destination: Destination;
+interface Replacement extends Destination, Execution {
   readonly settings: ReplaceSettings;
   readonly progress: WriteProgress;
 }
@@ -50,19 +65,23 @@ export function* replaceFile(
   let destination: Destination | undefined;
   try {
     destination = yield* openDestination(path, settings, execution.waiting === undefined, progress);
-    return yield* replace({ ...execution, destination, settings, progress }, data);
+    return yield* replace({ ...destination, ...execution, settings, progress }, data);
   } catch (error) {
     const signal = execution.waiting?.signal;
     if (signal?.aborted && error === signal.reason && progress.published === false) throw error;
     throw progress.failure(error);
   } finally {
-    if (destination) yield* destination.directory.during(sweep(destination, settings));
+    if (destination) {
+      const { directory } = destination;
+      // After a failed write, too: what killed writers left may take the space that it needs.
+      if (settings.sweep && isSweepDue(directory)) yield* sweepFiles(directory);
+      yield* wait(directory.close());
+    }
   }
 }
 
 function* replace(write: Replacement, data: Uint8Array | WriteSource): Steps<AtomicWriteResult> {
-  const { destination, settings, progress, waiting } = write;
-  const { path, directory, existing } = destination;
+  const { path, directory, existing, settings, progress, waiting } = write;
   if (settings.ifChanged) {
     if (data instanceof WriteSource) data = yield* collect(write, data);
     progress.step = 'compare';
@@ -71,22 +90,19 @@ function* replace(write: Replacement, data: Uint8Array | WriteSource): Steps<Ato
   waiting?.signal?.throwIfAborted();
 
   const attributes = attributesFor(settings, existing, directory.stat);
-  const file = new PendingFile(directory, temporaryName('file'), progress);
-  yield* file.create();
-  let written = false;
+  const file = yield* PendingFile.create(directory, temporaryName('file'), progress);
   try {
     if (data instanceof WriteSource) yield* copy(write, data, file);
     else yield* file.write(data);
-    yield* file.finish(attributes, settings.durability);
-    written = yield* publish(write, file);
+    const bytes = yield* file.finish(attributes, settings.durability);
+    return { path, written: yield* publish(write, file), bytes };
   } finally {
     if (!progress.published) yield* abandon(write, file);
   }
-  return { path, written, bytes: file.written };
 }
 
-function* isUnchanged({ destination, settings }: Replacement, bytes: Uint8Array): Steps<boolean> {
-  const { existing, directory, name } = destination;
+function* isUnchanged(write: Replacement, bytes: Uint8Array): Steps<boolean> {
+  const { existing, directory, name, settings } = write;
   if (!existing || !hasAttributes(settings, existing)) return false;
   return yield* isEqual(directory.holds(name, existing, bytes));
 }
@@ -96,7 +112,7 @@ function* copy(write: Replacement, source: WriteSource, file: PendingFile): Step
     const chunk = yield* nextOf(write, source);
     if (!chunk) return;
     yield* file.write(chunk);
-    yield* write.destination.directory.pause();
+    yield* write.directory.pause();
   }
 }
 
@@ -118,8 +134,7 @@ function* nextOf({ progress, waiting }: Replacement, source: WriteSource): Steps
 
 /** Renames the finished file, unless a newer write has completed meanwhile. Returns whether it was renamed. */
 function* publish(write: Replacement, file: PendingFile): Steps<boolean> {
-  const { destination, settings, progress, waiting } = write;
-  const { directory, name } = destination;
+  const { directory, name, settings, progress, waiting } = write;
   const turn = waiting?.turn;
   progress.step = 'rename';
   yield* directory.assertInPlace();
@@ -151,13 +166,60 @@ function* publish(write: Replacement, file: PendingFile): Steps<boolean> {
  * here, it was not. Otherwise it is not known, except on a local file system: inode numbers may change with each lookup,
  * as on some FUSE file systems, and lookups may be cached.
  */
-function* abandon({ destination, progress }: Replacement, file: PendingFile): Steps<void> {
+function* abandon({ directory, progress }: Replacement, file: PendingFile): Steps<void> {
   const isRemoved = yield* file.discard();
-  const isKnown = isRemoved || !progress.isRenaming || destination.directory.isLocal;
+  const isKnown = isRemoved || !progress.isRenaming || directory.isLocal;
   if (!isKnown) progress.published = null;
 }
 
-/** After a failed write, too: what killed writers left may take the space that it needs. */
-function* sweep({ directory }: Destination, settings: ReplaceSettings): Steps<void> {
-  if (settings.sweep && isSweepDue(directory)) yield* sweepFiles(directory);
+/** Follows the links at the end of a path, and opens the directory of the file. The caller closes it. */
+export function* openDestination(
+  path: string,
+  settings: ReplaceSettings,
+  isBlocking: boolean,
+  progress: WriteProgress,
+): Steps<Destination> {
+  const { fs, durability, createDirectory, symlink } = settings;
+  const isDurable = durability === 'full';
+  const opening = { fs, isBlocking, isReadable: isDurable, isDurable, creates: createDirectory };
+  for (let links = 0; ; links += 1) {
+    if (path.endsWith('/')) {
+      throw new Refusal('ERR_WRITE_NOT_FILE', 'a path that ends with a slash is that of a directory');
+    }
+    progress.step = 'open-directory';
+    const directory = yield* openDirectory(dirname(path), opening, progress);
+    try {
+      const name = basename(path);
+      progress.step = 'resolve';
+      const stat = yield* wait(directory.lstat(name));
+      const isLink = stat?.isSymbolicLink() === true;
+      if (!isLink || symlink === 'replace') {
+        if (!isLink && stat) assertReplaceable(stat, directory.stat);
+        return { path, name, directory, existing: isLink ? undefined : stat };
+      }
+      if (symlink === 'error') throw unfollowed('it is a symbolic link, and symlink is "error"');
+      if (links === MAX_LINKS) throw unfollowed(`it leads through more than ${MAX_LINKS} symbolic links`);
+      path = yield* targetOf(stat, path, directory);
+    } catch (error) {
+      yield* wait(directory.close());
+      throw error;
+    }
+    yield* wait(directory.close());
+  }
+}
+
+function unfollowed(what: string): Refusal {
+  return new Refusal('ERR_WRITE_NOT_FILE', what);
+}
+
+/** Refuses anything but a file, and a file that another user may have put there. */
+function assertReplaceable(stat: BigIntStats, directory: BigIntStats): void {
+  if (!stat.isFile()) {
+    const what = stat.isDirectory() ? 'it is a directory' : 'it is a device, a pipe or a socket';
+    throw new Refusal('ERR_WRITE_NOT_FILE', what);
+  }
+  if (!mayReplace(stat, directory)) {
+    const what = 'it belongs to another user, in a directory where others can create files';
+    throw new Refusal('ERR_WRITE_UNTRUSTED', `${what}; remove it, or write to a directory of your own`);
+  }
 }

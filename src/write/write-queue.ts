@@ -25,8 +25,8 @@ interface Turn extends RunningWrite {
   readonly write: QueuedWrite<unknown>;
   readonly resolve: (value: unknown) => void;
   readonly reject: (error: unknown) => void;
-  /** Stops listening to the signal. */
-  readonly unlisten: () => void;
+  /** Stops listening to the signal, if there is one. */
+  readonly unlisten: (() => void) | undefined;
   isOvertaken: boolean;
 }
 
@@ -53,7 +53,7 @@ export function inTurn<T>(path: string, write: QueuedWrite<T>): Promise<T> {
   const { signal } = write;
   if (signal?.aborted) return Promise.reject(signal.reason as Error);
   return new Promise<T>((resolve, reject) => {
-    const unlisten = onAbort(signal, () => reject(signal?.reason as Error));
+    const unlisten = signal && onAbort(signal, () => reject(signal.reason as Error));
     const turn = { write, resolve, reject, unlisten, isOvertaken: false } as Turn;
     const lane = lanes.get(path);
     if (lane) lane.push(turn);
@@ -88,7 +88,7 @@ async function drain(path: string, lane: Turn[]): Promise<void> {
     turn = lane[older] ?? turn;
     const { signal, mount, work } = turn.write;
     const begin = (): unknown => {
-      turn.unlisten();
+      turn.unlisten?.();
       signal?.throwIfAborted();
       return work(turn);
     };
@@ -107,7 +107,7 @@ async function drain(path: string, lane: Turn[]): Promise<void> {
     // writes: readers may have seen the newest content, so an older one must not replace it.
     if (isAborted) continue;
     for (const other of lane.splice(0, older)) {
-      other.unlisten();
+      other.unlisten?.();
       settle(other);
     }
   }

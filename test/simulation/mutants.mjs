@@ -272,14 +272,14 @@ export const MUTANTS = [
   [
     'a file is not synced',
     pendingFile,
-    'yield* attempt(() => this.#calls.fsync(this.#open), UNSUPPORTED);',
+    'yield* attempt(() => this.#calls.fsync(this.#fd), UNSUPPORTED);',
     '',
   ],
   [
     'a file is not closed',
     pendingFile,
-    'this.#fd = undefined;\n    yield* wait(this.#calls.close(fd));',
-    'this.#fd = undefined;\n    void fd;',
+    'this.#isOpen = false;\n    yield* wait(this.#calls.close(this.#fd));',
+    'this.#isOpen = false;',
   ],
   ['a short write counts as a whole one', pendingFile, 'done += count;', 'done += length;'],
   [

@@ -5,7 +5,7 @@ import { FakeClock, KubeletVolume } from 'resilient-watcher/testing';
 import { expect, onTestFinished, test } from 'vitest';
 
 import { nextTurn } from '../../src/core/event-loop.js';
-import { operationChannel } from '../../src/core/telemetry.js';
+import { operations } from '../../src/core/telemetry.js';
 import { Ticker } from '../../src/watch/ticker.js';
 import { faultyFileSystem } from '../support/faulty-file-system.js';
 import { slowFs } from '../support/intercepted-fs.js';
@@ -22,9 +22,9 @@ test.each([
   const { paths, isObserved = false } = given;
   const observer = { asyncEnd: () => {} };
   if (isObserved) {
-    operationChannel('check').subscribe(observer as never);
+    operations.check.subscribe(observer as never);
     onTestFinished(() => {
-      operationChannel('check').unsubscribe(observer as never);
+      operations.check.unsubscribe(observer as never);
     });
   }
   const clock = new FakeClock(Date.now());
@@ -85,9 +85,9 @@ test('what appears while a resync looks again is reported because of its event',
       if (looks === 2) symlinkSync('..next', link);
     },
   };
-  operationChannel('check').subscribe(observer as never);
+  operations.check.subscribe(observer as never);
   onTestFinished(() => {
-    operationChannel('check').unsubscribe(observer as never);
+    operations.check.unsubscribe(observer as never);
   });
   await clock.advance(5_000);
   await scene.until(() => scene.changes.length > 1);
