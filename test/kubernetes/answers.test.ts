@@ -6,7 +6,6 @@ import type { AddressInfo } from 'node:net';
 import { CoreV1Api, KubeConfig } from '@kubernetes/client-node';
 import type { TokenError } from 'resilient-watcher';
 import { tokenRequestClient } from 'resilient-watcher/kubernetes';
-import { FakeTokenClient } from 'resilient-watcher/testing';
 import { describe, expect, onTestFinished, test } from 'vitest';
 
 /** A cluster that gives this answer to every request. */
@@ -67,9 +66,4 @@ async function errorAfter(status: number, headers: OutgoingHttpHeaders): Promise
 test('a proxy that switches protocols has not answered', async () => {
   const headers = { connection: 'upgrade', upgrade: 'tunnel' };
   expect(await errorAfter(101, headers)).toMatchObject({ code: 'ERR_TOKEN_REQUEST' });
-});
-
-test('the fake client rejects with the error of the real one', async () => {
-  const { code, retryAfterMs } = FakeTokenClient.tooManyRequests(9_000);
-  expect(await errorAfter(429, { 'retry-after': '9' })).toMatchObject({ code, retryAfterMs });
 });

@@ -117,12 +117,6 @@ test.each<[string, number[], (scene: ClusterScene, dead: string) => Partial<Toke
   expect(await statusesOf(scene, options(scene, dead), projected)).toEqual(statuses);
 });
 
-test('after a projected token for another audience the client uses its own', async () => {
-  const scene = await clusterScene();
-  const { token } = await scene.server.mint('ci', 'builder', { audiences: ['vault'] });
-  expect(await statusesOf(scene, { kubeConfig: scene.inPod() }, token)).toEqual([401, 201]);
-});
-
 const authority = await createAuthority('hostile');
 
 /** A server that answers as it likes, and a kubeconfig for it. */

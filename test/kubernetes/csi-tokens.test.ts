@@ -90,13 +90,3 @@ test('printed forms never contain the tokens', () => {
     '"vault": ServiceAccountToken(system:serviceaccount:default:default, expires 2024',
   );
 });
-
-test('tokens are equal when secrets and audiences are', () => {
-  const parsed = (entries: unknown): ReturnType<typeof parseServiceAccountTokens> =>
-    parseServiceAccountTokens(carried(entries));
-  const both = parsed({ '': { token }, vault: { token: other } });
-  expect(both.equals(parsed({ vault: { token: other }, '': { token } }))).toBe(true);
-  expect(both.equals(parsed({ '': { token } }))).toBe(false);
-  expect(both.equals(parsed({ '': { token }, sts: { token: other } }))).toBe(false);
-  expect(both.equals(parsed({ '': { token: other }, vault: { token: other } }))).toBe(false);
-});

@@ -1,5 +1,3 @@
-import { writeFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { inspect } from 'node:util';
 
 import { KubeConfig } from '@kubernetes/client-node';
@@ -9,8 +7,6 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 
 import { createAuthority } from '../support/certificates.js';
-import { isInstalled, run } from '../support/command.js';
-import { temporaryDirectory } from '../support/temporary-directory.js';
 
 const token = mintTestToken();
 const { cert: ca, key } = await createAuthority('one');
@@ -64,36 +60,6 @@ test('names with any characters are preserved, and written with printable ones',
       expect(kubeConfig.getCurrentCluster()?.name).toBe(name);
     }),
   );
-});
-
-test.skipIf(!isInstalled('kubectl'))('kubectl config view shows the same', async () => {
-  const path = join(temporaryDirectory(), 'kubeconfig');
-  writeFileSync(path, renderKubeconfig(full));
-  const { stdout, stderr } = await run('kubectl', [
-    'config',
-    'view',
-    '--raw',
-    '-o',
-    'json',
-    '--kubeconfig',
-    path,
-  ]);
-  expect(stderr).toBe('');
-  expect(JSON.parse(stdout)).toMatchObject({
-    'current-context': 'null',
-    clusters: [
-      {
-        name: 'prod: "eu" #1',
-        cluster: {
-          server: 'https://[fd00::1]:6443',
-          'tls-server-name': 'kubernetes.default.svc',
-          'certificate-authority-data': Buffer.from(ca + otherCa).toString('base64'),
-        },
-      },
-    ],
-    users: [{ name: 'builder', user: { token } }],
-    contexts: [{ name: 'null', context: { cluster: 'prod: "eu" #1', user: 'builder', namespace: 'ci' } }],
-  });
 });
 
 test.each<[string, Record<string, unknown>, string]>([

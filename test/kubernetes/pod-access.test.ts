@@ -2,7 +2,7 @@
 import { rmSync, writeFileSync } from 'node:fs';
 import { inspect } from 'node:util';
 
-import { TokenCredential } from 'resilient-watcher';
+import type { TokenCredential } from 'resilient-watcher';
 import { tokenRequestClient } from 'resilient-watcher/kubernetes';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 
@@ -63,15 +63,6 @@ test('the token and the authority of the pod are read for each request, and both
   await expect(request()).rejects.toMatchObject({ code: 'ERR_TOKEN_NETWORK' });
   await scene.project();
   await request();
-});
-
-test('a newer projected token is tried before that of the pod', async () => {
-  const scene = await clusterScene();
-  await scene.server.rotateSigningKey();
-  const { token } = await scene.server.mint('ci', 'builder');
-  const request = requester(scene);
-  await request(new TokenCredential({ value: token, path: '/short/token', seenAt: 0 }));
-  expect(scene.server.requests.map(({ status }) => status)).toEqual([201]);
 });
 
 test.each([

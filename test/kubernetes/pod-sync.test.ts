@@ -63,34 +63,6 @@ describe('an update', () => {
     expect(objects).toHaveLength(2);
   });
 
-  test('reaches the pods with the label in all namespaces', async () => {
-    const { server, sync, until, annotation } = await podSyncScene();
-    server.putObject('pods', podOf('labeled', [app], { 'resilient-watcher.dev/sync': 'true' }));
-    server.putObject('pods', podOf('unlabeled', [app]));
-    await sync({ namespaces: undefined });
-    server.putObject('configmaps', configMap('app'));
-    await until(() => expect(annotation('labeled')).toBeDefined());
-    expect(annotation('unlabeled')).toBeUndefined();
-  });
-
-  test('of many at once patches each pod once, with the newest version', async () => {
-    const { server, clock, sync, until, update, annotation, patches } = await podSyncScene();
-    server.putObject('pods', podOf('mounts', [app]));
-    const running = await sync({ maxPatchesPerSecond: 1, burst: 1 });
-    update('app', '1');
-    await until(() => expect(running.status().synced).toBe(1));
-    const first = annotation('mounts');
-    for (const value of ['2', '3', '4']) update('app', value);
-    await until(() => expect(running.status().waiting).toBe(1));
-    await until(() =>
-      expect(server.getObject('configmaps', 'shop', 'app')).toMatchObject({ data: { value: '4' } }),
-    );
-    await clock.advance(1_000);
-    await until(() => expect(running.status().synced).toBe(2));
-    expect(patches()).toEqual(['mounts', 'mounts']);
-    expect(annotation('mounts')).not.toBe(first);
-  });
-
   test('is patched once; after the API server was away, again 2, 10, 30 and 60 s after the change, with another value each time', async () => {
     const { server, clock, sync, pass, until, update, annotation, patches } = await podSyncScene();
     server.putObject('pods', podOf('mounts', [app]));
@@ -135,25 +107,6 @@ describe('an update', () => {
 });
 
 describe('two replicas', () => {
-  test('set the same values, so that the second patch is no change', async () => {
-    const { server, sync, until, update, annotation } = await podSyncScene();
-    for (const name of ['a', 'b', 'c', 'd']) server.putObject('pods', podOf(name, [app]));
-    const [one, two] = [await sync(), await sync({ random: () => 0.5 })];
-    const versions = new Set<string>();
-    update('app');
-    await until(() => {
-      for (const name of ['a', 'b', 'c', 'd']) {
-        expect(annotation(name)).toBeDefined();
-        versions.add(server.getObject('pods', 'shop', name)?.metadata.resourceVersion ?? '');
-      }
-    });
-    await one.close();
-    update('app', 'newer');
-    await until(() => expect(two.status().synced).toBeGreaterThanOrEqual(4));
-    // One version for each pod: whoever came second changed nothing.
-    expect(versions.size).toBe(4);
-  });
-
   test('a pod that was not patched while no replica ran is patched at the start, if it has the annotation', async () => {
     const { server, sync, until, update, annotation } = await podSyncScene();
     server.putObject('pods', podOf('known', [app]));
@@ -243,44 +196,6 @@ describe('kindness', () => {
     await clock.advance(Math.max(...delays));
     await until(() => expect(pods.filter((name) => annotation(name) === undefined)).toEqual([]));
   });
-
-  test('pods whose patches are refused at the same time do not make each other wait longer', async () => {
-    const { clock, server, client, sync, update, annotation, until } = await podSyncScene();
-    server.putObject('configmaps', configMap('app'));
-    const pods = Array.from({ length: 10 }, (_, number) => `web-${number}`);
-    for (const name of pods) server.putObject('pods', podOf(name, [app]));
-    let isRefused = true;
-    const refusal = Object.assign(new Error('forbidden'), { code: 403, body: '{}' });
-    const podSync = await sync({
-      client: {
-        request: (request) =>
-          request.method === 'PATCH' && isRefused ? Promise.reject(refusal) : client.request(request),
-        lines: (request) => client.lines(request),
-      },
-    });
-    const delays: number[] = [];
-    podSync.on('retry', ({ delayMs }) => delays.push(delayMs));
-    update('app');
-    await until(() => expect(delays).toHaveLength(pods.length));
-    expect(new Set(delays).size).toBe(1);
-    isRefused = false;
-    await clock.advance(Math.max(...delays));
-    await until(() => expect(pods.filter((name) => annotation(name) === undefined)).toEqual([]));
-  });
-
-  test('the uid keeps a patch from another pod of the same name', async () => {
-    const { server, clock, sync, until, update, annotation } = await podSyncScene();
-    server.putObject('pods', podOf('web-0', [app]));
-    const running = await sync();
-    server.script({ kind: 'stuck' });
-    update('app');
-    await until(() => expect(server.requests.at(-1)?.method).toBe('PATCH'));
-    server.deleteObject('pods', 'shop', 'web-0');
-    server.putObject('pods', podOf('web-0', [{ configMap: { name: 'other' } }]));
-    await clock.advance(60_000);
-    await until(() => expect(running.status().waiting).toBe(0));
-    expect(annotation('web-0')).toBeUndefined();
-  });
 });
 
 const FORBIDDEN = 'Cannot list and watch pods in shop: pods is forbidden (403); grant it by RBAC';
@@ -341,25 +256,6 @@ describe('the API server', () => {
       expect(annotation('mounts')).toBeDefined();
     });
     expect(failures.filter((message) => message.includes('410'))).toEqual([]);
-  });
-
-  test('is away for minutes: it is asked every few seconds, and what changed meanwhile arrives when it is back', async () => {
-    const { server, clock, sync, until, update, annotation } = await podSyncScene();
-    server.putObject('configmaps', configMap('app'));
-    server.putObject('pods', podOf('mounts', [app]));
-    const running = await sync();
-    const delays: number[] = [];
-    running.on('retry', ({ delayMs }) => delays.push(delayMs));
-    await server.refuse();
-    await until(async () => {
-      await clock.advance(5_000);
-      expect(delays.length).toBeGreaterThan(40);
-    });
-    expect(Math.max(...delays)).toBe(5_000);
-    update('app');
-    await server.listen();
-    await clock.advance(5_000);
-    await until(() => expect(annotation('mounts')).toBeDefined());
   });
 
   test('refuses the pods: start waits, health says so, and all is well when RBAC allows it', async () => {

@@ -1,8 +1,5 @@
 import { readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { createServer } from 'node:https';
-import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
-import type { PeerCertificate, TLSSocket } from 'node:tls';
 import { inspect } from 'node:util';
 
 import { CoreV1Api, type Cluster, type User } from '@kubernetes/client-node';
@@ -65,22 +62,6 @@ describe.each([['@kubernetes/client-node'], ['client-node-1']])('with %s', (modu
     });
     expect(new Date(answer.expirationTimestamp).getTime()).toBe((claims.exp ?? 0) * 1000);
     expect(server.requests).toMatchObject([{ subject: 'system:serviceaccount:ci:builder', status: 201 }]);
-  });
-
-  test('reads the token and the CA of the pod for each request', async () => {
-    const { server, inPod, project } = await clusterScene();
-    const client = tokenRequestClient({ ...builder, kubeConfig: inPod() });
-    const again = (): Promise<TokenAnswer> =>
-      client.requestToken({ audiences: [], expirationSeconds: 600 }, { signal: never });
-    await again();
-    await server.rotateSigningKey();
-    expect((await failure(again())).code).toBe('ERR_TOKEN_UNAUTHORIZED');
-    await project();
-    await again();
-    await server.rotateCertificates();
-    expect((await failure(again())).code).toBe('ERR_TOKEN_NETWORK');
-    await project();
-    await again();
   });
 
   test('reads a kubeconfig file for each request, even one that its own tokens are written to', async () => {
@@ -147,17 +128,6 @@ describe.each([['@kubernetes/client-node'], ['client-node-1']])('with %s', (modu
     const scene = await clusterScene();
     await arrange(scene);
     expect(await failure(ask({ kubeConfig: scene.inPod() }))).toMatchObject(expected);
-  });
-
-  test('a request that hangs rejects with the reason of its signal', async () => {
-    const { server, inPod } = await clusterScene();
-    server.script({ kind: 'stuck' });
-    const controller = new AbortController();
-    const asking = ask({ kubeConfig: inPod() }, controller.signal);
-    await expect.poll(() => server.requests.length).toBe(1);
-    const reason = new Error('enough');
-    controller.abort(reason);
-    await expect(asking).rejects.toBe(reason);
   });
 });
 
@@ -297,31 +267,6 @@ test.each<[string, (scene: ClusterScene) => Partial<TokenRequestClientOptions>, 
   expect(errors).toMatchObject([{ message: expect.stringContaining(reason) as string, cause: { code } }]);
   expect(inspect(errors, { depth: Infinity })).not.toMatch(/eyJ|PRIVATE KEY/);
   expect(scene.server.requests).toEqual([]);
-});
-
-test('beside the token of a file, the rest of the user is not forgotten', async () => {
-  const scene = await clusterScene();
-  const seen: unknown[] = [];
-  const { cert, key } = authority;
-  const server = createServer(
-    { cert, key, requestCert: true, rejectUnauthorized: false },
-    (request, response) => {
-      const { headers, socket } = request;
-      const peer = (socket as TLSSocket).getPeerCertificate() as Partial<PeerCertificate> | null;
-      seen.push([peer?.subject?.CN, headers['impersonate-user'], headers.authorization?.slice(0, 10)]);
-      response.writeHead(403).end();
-    },
-  );
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  onTestFinished(() => {
-    server.closeAllConnections();
-    server.close();
-  });
-  const url = `https://127.0.0.1:${(server.address() as AddressInfo).port}`;
-  const cluster = { server: url, caFile: undefined as never, skipTLSVerify: true };
-  const user = { certData, keyData, impersonateUser: 'somebody' };
-  await failure(ask(inPodWith(scene, { cluster, user })));
-  expect(seen).toEqual([['one', 'somebody', 'Bearer eyJ']]);
 });
 
 test('a missing token file is a token error, and no request is made without credentials', async () => {

@@ -1,13 +1,9 @@
 import {
-  existsSync,
   mkdirSync,
   readdirSync,
   readFileSync,
-  readlinkSync,
   renameSync,
-  rmdirSync,
   rmSync,
-  statSync,
   symlinkSync,
   writeFileSync,
 } from 'node:fs';
@@ -67,18 +63,6 @@ function publisherScene(options: VolumePublisherOptions = {}) {
   };
   return scene;
 }
-
-test('contents change through ..data only: the directory is never replaced', async () => {
-  const scene = publisherScene();
-  const { ino } = statSync(scene.target);
-  expect(await scene.publish(tokensOf('a'))).toMatchObject({ outcome: 'published', error: undefined });
-  expect(scene.read()).toBe('one');
-  scene.secret = 'two';
-  const { revision } = await scene.publish(tokensOf('b'));
-  expect(scene.read()).toBe('two');
-  expect(readlinkSync(join(scene.target, '..data'))).toBe(revision);
-  expect(statSync(scene.target).ino).toBe(ino);
-});
 
 test.each<[string, (scene: ReturnType<typeof publisherScene>) => unknown, 'skipped' | 'unchanged']>([
   ['nothing changed', () => undefined, 'skipped'],
@@ -208,13 +192,6 @@ test.each<[string, unknown]>([
   expect(readFileSync(join(target, 'a'), 'utf8')).toBe('old');
 });
 
-test('a producer may give its files as a Map', async () => {
-  const { publisher, target } = publisherScene();
-  const files = new Map([['a', { data: 'one', mode: 0o400 }]]);
-  await publisher.publish('v', target, () => ({ files }));
-  expect(readFileSync(join(target, 'a'), 'utf8')).toBe('one');
-});
-
 test.each(['/', '//'])('a target path with %j at its end is the same target', async (slashes) => {
   const { publisher, target } = publisherScene();
   const { promise, resolve } = withResolvers();
@@ -257,44 +234,6 @@ test('its status is plain data: what is published, and the last failure', async 
   });
 });
 
-test('a producer that hangs is aborted, and does not delay the next call', async () => {
-  const { publisher, target, clock } = publisherScene();
-  let told: AbortSignal | undefined;
-  const hanging = publisher.publish('v', target, ({ signal }) => {
-    told = signal;
-    return new Promise(() => {});
-  });
-  const outcome = expect(hanging).rejects.toThrow('it took over 90000 ms');
-  const next = publisher.publish('v', target, () => ({ files: { a: 'b' } }));
-  await expect.poll(() => told).toBeDefined();
-  await clock.advance(90_000);
-  await outcome;
-  expect(told?.aborted).toBe(true);
-  expect((await next).outcome).toBe('published');
-});
-
-test('calls for one target run one after another, those for different targets concurrently', async () => {
-  const { publisher, target } = publisherScene();
-  const other = join(temporaryDirectory(), 'mount');
-  mkdirSync(other);
-  const log: string[] = [];
-  const { promise, resolve } = withResolvers();
-  const first = publisher.publish('v', target, async () => {
-    log.push('first begins');
-    await promise;
-    log.push('first ends');
-    return { files: { a: '1' } };
-  });
-  const second = publisher.publish('v', target, () => (log.push('second'), { files: { a: '2' } }), {
-    tokens: tokensOf('b'),
-  });
-  await publisher.publish('w', other, () => ({ files: { a: '1' } }));
-  resolve();
-  await Promise.all([first, second]);
-  expect(log).toEqual(['first begins', 'first ends', 'second']);
-  expect(readFileSync(join(target, 'a'), 'utf8')).toBe('2');
-});
-
 test.each([['before it begins'], ['while it runs']])('unpublish stops a producer %s', async (when) => {
   const { publisher, target } = publisherScene();
   let running = false;
@@ -307,18 +246,6 @@ test.each([['before it begins'], ['while it runs']])('unpublish stops a producer
   await publisher.unpublish('v', target);
   await outcome;
   expect(readdirSync(target)).toEqual([]);
-});
-
-test('unpublish removes the contents, and may be called repeatedly', async () => {
-  const scene = publisherScene();
-  await scene.publish();
-  await scene.publisher.unpublish('volume-1', scene.target);
-  expect(readdirSync(scene.target)).toEqual([]);
-  await scene.publisher.unpublish('volume-1', scene.target);
-  rmSync(scene.target, { recursive: true });
-  await scene.publisher.unpublish('volume-1', scene.target);
-  mkdirSync(scene.target);
-  expect((await scene.publish()).outcome).toBe('published');
 });
 
 test.each<[string, (directory: string) => string, string]>([
@@ -346,27 +273,6 @@ test.each<[string, (directory: string) => string, string]>([
   else await expect(unpublishing).rejects.toMatchObject(expected);
   expect(readdirSync(directory)).toEqual(['file', 'link']);
   expect(readdirSync(elsewhere)).toEqual(['secret']);
-});
-
-test('a target is made and removed by hooks, which are not called for a path that is refused', async () => {
-  const calls: string[] = [];
-  const { publisher, target } = publisherScene({
-    prepareTarget: (path) => {
-      calls.push(`prepare ${path}`);
-      mkdirSync(path, { recursive: true });
-    },
-    removeTarget: (path) => {
-      calls.push(`remove ${path}`);
-      rmdirSync(path);
-    },
-  });
-  const made = join(target, 'sub');
-  await publisher.publish('v', made, () => ({ files: { a: 'b' } }));
-  await expect(publisher.publish('v', 'relative', () => expect.unreachable())).rejects.toThrow();
-  await publisher.unpublish('v', made);
-  await publisher.unpublish('v', made);
-  expect(calls).toEqual([`prepare ${made}`, `remove ${made}`]);
-  expect(existsSync(made)).toBe(false);
 });
 
 /** Hooks that return when the test lets them. */
@@ -508,14 +414,6 @@ test.each([
   scene.secret = new Error('no provider');
   await expect(scene.publish()).rejects.toMatchObject({ code: 'ERR_CSI_PRODUCE' });
   expect(scene.failures).toMatchObject([{ kept: false }]);
-});
-
-test('after close() nothing is published, and published contents stay', async () => {
-  const scene = publisherScene();
-  await scene.publish();
-  await scene.publisher.close();
-  await expect(scene.publish()).rejects.toMatchObject({ code: 'ERR_CLOSED' });
-  expect(scene.read()).toBe('one');
 });
 
 function withResolvers(): { readonly promise: Promise<void>; readonly resolve: () => void } {
