@@ -44,21 +44,6 @@ function scene(options: Partial<ReloadActionOptions> = {}) {
   return { reload, runs, events, clock, settled };
 }
 
-test('updates that arrive during a run are handled as one, with the keys of all', async () => {
-  const { reload, runs, events, settled } = scene();
-  reload.trigger(update('a'));
-  await settled();
-  for (const key of ['b', 'c', 'd']) reload.trigger(update(key));
-  await settled();
-  expect(runs.map(({ keys }) => keys)).toEqual([['a']]);
-  runs[0]?.outcome.resolve();
-  await settled();
-  expect(runs.map(({ keys }) => keys)).toEqual([['a'], ['b', 'c', 'd']]);
-  runs[1]?.outcome.resolve();
-  await reload.idle();
-  expect(events).toEqual(['succeeded a', 'succeeded b,c,d']);
-});
-
 test('a failure is retried with a growing delay until it succeeds, and a newer update is tried at once', async () => {
   const { reload, runs, events, clock, settled } = scene({ retryDelayMs: 1_000 });
   reload.trigger(update('a'));
@@ -95,27 +80,6 @@ test('after a failed check nothing runs until the next update, which has the key
   expect(runs.map(({ keys }) => keys)).toEqual([['a', 'b']]);
   runs[0]?.outcome.resolve();
   await reload.idle();
-});
-
-test('a run that takes too long is stopped and counts as failed', async () => {
-  const { reload, runs, events, clock, settled } = scene({ timeoutMs: 30_000, maxAttempts: 1 });
-  reload.trigger(update('a'));
-  await settled();
-  await clock.advance(30_000);
-  await reload.idle();
-  expect([runs[0]?.signal.aborted, events]).toEqual([true, ['ERR_ACTION_TIMEOUT null']]);
-});
-
-test('a run that succeeds although it was asked to stop is not repeated', async () => {
-  const outcome = new Outcome<void>();
-  const action: Action = { name: 'stubborn', run: () => outcome.promise };
-  const { reload, events, clock, settled } = scene({ action, timeoutMs: 1_000, stopTimeoutMs: 5_000 });
-  reload.trigger(update('a'));
-  await settled();
-  await clock.advance(2_000);
-  outcome.resolve();
-  await reload.idle();
-  expect(events).toEqual(['succeeded a']);
 });
 
 test('a run that does not stop is abandoned after stopTimeoutMs', async () => {

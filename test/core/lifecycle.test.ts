@@ -44,15 +44,6 @@ function recordedLifecycle(signal?: AbortSignal) {
   };
 }
 
-test('start() opens, then runs, once for all callers', async () => {
-  const { lifecycle, calls, opened } = recordedLifecycle();
-  const started = lifecycle.start();
-  expect([lifecycle.start() === started, lifecycle.state, calls]).toEqual([true, 'starting', ['open']]);
-  opened();
-  await started;
-  expect([lifecycle.start() === started, lifecycle.state, calls]).toEqual([true, 'running', ['open', 'run']]);
-});
-
 test('start() within open() is the same start, and after an open() that throws it can be called again', async () => {
   let opened = 0;
   const within: Promise<void>[] = [];
@@ -70,19 +61,6 @@ test('start() within open() is the same start, and after an open() that throws i
   const second = lifecycle.start();
   await second;
   expect([opened, within[0] === first, within[1] === second]).toEqual([2, true, true]);
-});
-
-test('start() can be called again after a failure, and leaves no listener meanwhile', async () => {
-  const { signal } = new AbortController();
-  const { lifecycle, calls, opened, refused } = recordedLifecycle(signal);
-  const first = lifecycle.start();
-  refused(new Error('not yet'));
-  await expect(first).rejects.toThrow('not yet');
-  expect([lifecycle.state, getEventListeners(signal, 'abort')]).toEqual(['idle', []]);
-  const second = lifecycle.start();
-  opened();
-  await second;
-  expect(calls).toEqual(['open', 'open', 'run']);
 });
 
 test.each<[string, (controller: AbortController, close: () => void) => void, string]>([
@@ -111,23 +89,6 @@ test.each<[string, (controller: AbortController, close: () => void) => void, str
     expect(getEventListeners(controller.signal, 'abort')).toEqual([]);
     expect(calls.filter((word) => word !== 'open')).toEqual(when === 'running' ? ['run', 'end'] : ['end']);
   }
-});
-
-test('close() does not wait for a run that hangs, and ignores its later result', async () => {
-  const began = new Outcome<void>();
-  const work = new Outcome<never>();
-  const lifecycle = subject({
-    run: () => {
-      began.resolve();
-      return work.promise;
-    },
-  });
-  const started = lifecycle.start();
-  await began.promise;
-  await lifecycle.close();
-  await expect(started).rejects.toThrow('over');
-  work.reject(new Error('late'));
-  await new Promise(setImmediate);
 });
 
 test('close() waits for the work in progress and for the work of its own end, for every caller', async () => {

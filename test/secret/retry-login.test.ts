@@ -90,18 +90,6 @@ test('an error that is no refusal is thrown, and the work is not repeated', asyn
   expect(tried).toEqual(['first']);
 });
 
-test('an asynchronous isRefused is awaited', async () => {
-  const { login, clock, tried } = await openScene();
-  const failure = new Error('syntax error');
-  const work = ({ password }: { password: string }): never => {
-    tried.push(password);
-    throw failure;
-  };
-  const later = (error: unknown): Promise<boolean> => Promise.resolve(isRefused(error));
-  await expect(outcomeOf(retryLogin(login, work, { isRefused: later, clock }), clock)).rejects.toBe(failure);
-  expect(tried).toEqual(['first']);
-});
-
 test('closing the files ends the wait', async () => {
   const { login, clock, publish, work, tried } = await openScene();
   await publish('second');

@@ -1,6 +1,6 @@
 /** `SecretFile` and `credentials()`: what they hand out, refuse, and never print. */
-import { execFileSync } from 'node:child_process';
-import { symlinkSync, unlinkSync, writeFileSync } from 'node:fs';
+
+import { symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { inspect } from 'node:util';
 
@@ -106,74 +106,6 @@ describe('contents that cannot be a secret are rejected, and the last good one s
     await expect(secret.get()).rejects.toMatchObject({
       message: expect.stringContaining('is a directory') as string,
     });
-  });
-});
-
-test('why the file cannot be read is in the status only until it can be read again', async () => {
-  const { volume, secret } = openSecret();
-  volume.publish({ password: 'good' });
-  await secret.start();
-  const path = volume.path('password');
-  unlinkSync(path);
-  execFileSync('mkfifo', [path]);
-  const unreadable = new Promise((resolve) => secret.once('unreadable', resolve));
-  await secret.check();
-  await unreadable;
-  expect(secret.status()).toMatchObject({ available: true, rejected: { code: 'ERR_TARGET_PATH' } });
-  unlinkSync(path);
-  symlinkSync('..data/password', path);
-  const readable = new Promise((resolve) => secret.once('readable', resolve));
-  await secret.check();
-  await readable;
-  expect(secret.status().rejected).toBeNull();
-});
-
-describe('a file that cannot be read', () => {
-  /** A pipe in place of the file, from the start. */
-  async function openUnreadable(): Promise<{
-    path: string;
-    secret: SecretFile;
-    clock: FakeClock;
-    events: string[];
-  }> {
-    const path = join(temporaryDirectory(), 'password');
-    execFileSync('mkfifo', [path]);
-    const clock = new FakeClock();
-    const secret = new SecretFile(path, { backend: new ScriptedBackend(), clock, ...SCRIPTED });
-    onTestFinished(() => secret.close());
-    const events: string[] = [];
-    for (const name of ['unreadable', 'readable', 'rejected', 'change'] as const)
-      secret.on(name, () => events.push(name));
-    await outcomeOf(secret.start(), clock);
-    return { path, secret, clock, events };
-  }
-
-  test('and is then missing is rejected with that reason', async () => {
-    const { path, secret, events } = await openUnreadable();
-    unlinkSync(path);
-    await secret.check();
-    expect(events).toEqual(['unreadable', 'readable', 'rejected']);
-    expect(secret.status()).toMatchObject({ rejected: { code: 'ERR_SECRET_MISSING' }, rejections: 1 });
-    await expect(secret.get()).rejects.toMatchObject({ cause: { code: 'ERR_SECRET_MISSING' } });
-  });
-
-  test('and is then there is only a change', async () => {
-    const { path, secret, clock, events } = await openUnreadable();
-    unlinkSync(path);
-    writeFileSync(path, 'good');
-    await secret.check();
-    await clock.advance(1_000);
-    expect(events).toEqual(['unreadable', 'readable', 'change']);
-  });
-
-  test('for one reason and then for another is reported once; the status has the newest reason', async () => {
-    const { path, secret, clock, events } = await openUnreadable();
-    unlinkSync(path);
-    symlinkSync(path, path);
-    await secret.check();
-    await clock.advance(1_000);
-    expect(events).toEqual(['unreadable']);
-    expect(secret.status().rejected).toMatchObject({ code: 'ERR_TARGET_PATH' });
   });
 });
 

@@ -12,10 +12,7 @@ import {
   type ComponentHandle,
 } from 'resilient-watcher';
 import { FakeClock, mintTestToken } from 'resilient-watcher/testing';
-import { TlsFiles } from 'resilient-watcher/tls';
 import { expect, onTestFinished, test } from 'vitest';
-
-import { createAuthority, createServerPair } from '../support/certificates.js';
 import { slowFs } from '../support/intercepted-fs.js';
 import { temporaryDirectory } from '../support/temporary-directory.js';
 
@@ -54,26 +51,6 @@ test('a file system that never answers the first check is reported by /livez aft
   await started;
 });
 
-test('a file system that does not answer any more is reported, too, and one that does is not', async () => {
-  const clock = new FakeClock();
-  let answers = true;
-  const fs = slowFs({ lstat: ({ make }) => (answers ? make() : noAnswer()) });
-  const path = join(temporaryDirectory(), 'file');
-  writeFileSync(path, '1');
-  const watcher = new ResilientWatcher(path, { fs, clock, resyncIntervalMs: INTERVAL_MS });
-  onTestFinished(() => watcher.close());
-  await watcher.start();
-  const statusOf = await probe(watcher);
-  for (let ticks = 0; ticks < 5; ticks += 1) {
-    await clock.advance(INTERVAL_MS);
-    await watcher.idle();
-  }
-  expect(await statusOf('/livez')).toBe(200);
-  answers = false;
-  await clock.advance(4 * INTERVAL_MS);
-  expect(await statusOf('/livez')).toBe(503);
-});
-
 test('a token has expired by the clock that its component was given', async () => {
   const path = join(temporaryDirectory(), 'token');
   // Of last year, and so is the clock.
@@ -86,19 +63,4 @@ test('a token has expired by the clock that its component was given', async () =
   expect(healthOf(file)).toMatchObject({ live: true, ready: true });
   await clock.advance(3_600_000);
   expect(healthOf(file)).toMatchObject({ live: true, ready: false, checks: [{ reason: 'it has expired' }] });
-});
-
-test('so has a certificate', async () => {
-  const { cert, key } = await createServerPair(await createAuthority('root'));
-  const directory = temporaryDirectory();
-  writeFileSync(join(directory, 'tls.crt'), cert);
-  writeFileSync(join(directory, 'tls.key'), key);
-  // A certificate of this very second is valid.
-  const clock = new FakeClock(Date.now() + 60_000);
-  const files = new TlsFiles(directory, { clock });
-  onTestFinished(() => files.close());
-  await files.get();
-  expect(healthOf(files).ready).toBe(true);
-  clock.jump(100 * 365 * DAY_MS);
-  expect(healthOf(files)).toMatchObject({ live: true, ready: false, checks: [{ reason: 'it has expired' }] });
 });

@@ -61,67 +61,6 @@ function loaderOf(volume: KubeletVolume, clock: FakeClock): Part {
   };
 }
 
-test('metrics of a watcher that a component made have the name of the component', async () => {
-  const registry = new Registry();
-  const metrics = collectMetrics({ client, registry });
-  onTestFinished(() => metrics.close());
-  const changed = async (): Promise<(string | undefined)[]> =>
-    [...(await registry.metrics()).matchAll(/changes_total\{target="(.*?)"/g)].map(([, target]) => target);
-  // They run in this process besides.
-  const others = await changed();
-  const volume = new KubeletVolume(join(temporaryDirectory(), 'mounted'));
-  volume.publish({ username: 'app', password: 'one', token: mintTestToken() });
-  const parts = [
-    credentials(volume.directory, { name: 'db' }),
-    new SecretFile(volume.path('password'), { name: 'key' }),
-    new TokenFile(volume.path('token'), { name: 'api' }),
-  ];
-  for (const part of parts) {
-    onTestFinished(() => part.close());
-    await part.start();
-  }
-  const targets = (await changed()).filter((target) => !others.includes(target));
-  expect(targets.sort()).toEqual(['api', 'db', 'key']);
-});
-
-test('components that were started before the metrics are in them, with their dates', async () => {
-  const volume = new KubeletVolume(join(temporaryDirectory(), 'mounted'));
-  volume.publish({
-    token: mintTestToken({ exp: 4_000_000_000 }),
-    ...secretOf(await createServerPair(await createAuthority('a'))),
-  });
-  const loader = new ConfigLoader({ name: 'config-early', sources: [{ values: {} }] });
-  const token = new TokenFile(volume.path('token'), { name: 'token-early' });
-  const files = new TlsFiles(volume.directory, { name: 'tls-early' });
-  onTestFinished(() => Promise.all([loader.close(), token.close(), files.close()]).then(() => undefined));
-  await Promise.all([loader.load(), token.get(), files.get()]);
-  const registry = new Registry();
-  const metrics = collectMetrics({ client, registry });
-  onTestFinished(() => metrics.close());
-  const text = await registry.metrics();
-  expect(text).toMatch(/config_last_reload_successful\{loader="config-early"\} 1/);
-  expect(text).toMatch(/token_expiration_timestamp_seconds\{target="token-early"\} \d+/);
-  expect(text).toMatch(/certificate_expiration_timestamp_seconds\{target="tls-early"\} \d+/);
-});
-
-test('what makes a part degraded is counted once', async () => {
-  const registry = new Registry();
-  const metrics = collectMetrics({ client, registry });
-  onTestFinished(() => metrics.close());
-  const volume = new KubeletVolume(join(temporaryDirectory(), 'mounted'));
-  const path = volume.path('password');
-  volume.publish({ password: 'one' });
-  const backend = new ScriptedBackend();
-  backend.refuse(new Error('none is left'));
-  const secret = new SecretFile(path, { name: 'key', backend, clock: new FakeClock() });
-  onTestFinished(() => secret.close());
-  await secret.start();
-  const text = await registry.metrics();
-  const counts = [...text.matchAll(/errors_total\{target="key",error_type="(\w+)"\} (\d+)/g)];
-  const counted = counts.map(([, type, count]) => [type, count]).filter(([, count]) => count !== '0');
-  expect(counted).toEqual([['ERR_BACKEND_DOWN', '1']]);
-});
-
 test('a certificate is logged with its subject, fingerprint and expiry, and a rejected one is visible until it is replaced', async () => {
   const lines: string[] = [];
   const line = (level: string) => (_fields: object, text: string) => void lines.push(`${level} ${text}`);
