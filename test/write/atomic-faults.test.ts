@@ -1,5 +1,4 @@
 import {
-  constants,
   lstatSync,
   mkdirSync,
   readFileSync,
@@ -10,16 +9,9 @@ import {
 } from 'node:fs';
 import { join } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
-
-import fc from 'fast-check';
 import { AtomicVolume, WriteError, atomicWriteFile, atomicWriteFileSync } from 'resilient-watcher';
-import { KubeletVolume } from 'resilient-watcher/testing';
 import { expect, test } from 'vitest';
-
-import { FakeClock } from '../../src/testing/fake-clock.js';
 import { debris } from '../support/debris.js';
-import { errno } from '../support/faulty-file-system.js';
-import { fsWith, interceptedFs, type CallName } from '../support/intercepted-fs.js';
 import { aDayLater } from '../support/later.js';
 import { rounds } from '../support/rounds.js';
 import { temporaryDirectory } from '../support/temporary-directory.js';
@@ -184,106 +176,6 @@ test.each(faults.flatMap((fault) => [false, true].map((first) => ({ fault, first
   },
 );
 
-const outages: readonly { errno: string; fails: (name: CallName, flags: unknown) => boolean }[] = [
-  {
-    errno: 'EROFS',
-    fails: (name, flags) =>
-      ['fchmod', 'rename', 'unlink', 'symlink', 'mkdir', 'rmdir'].includes(name) ||
-      (name === 'open' && (Number(flags) & constants.O_CREAT) !== 0),
-  },
-  { errno: 'EMFILE', fails: (name) => name === 'open' || name === 'readdir' },
-];
-
-test.each(outages)(
-  'what a write could not remove is removed by a write a day later, from whatever call on it met $errno',
-  async ({ errno: code, fails }) => {
-    const clean = temporaryDirectory();
-    await new AtomicVolume(clean).write({ key: 'next' });
-    const struck = await atEveryCall('error', 3, async ({ at = 0 }) => {
-      const directory = temporaryDirectory();
-      writeFileSync(join(directory, 'file'), OLD);
-      const volume = join(directory, 'volume');
-      await new AtomicVolume(volume, { createDirectory: true }).write(ONE);
-      let calls = 0;
-      const fs = interceptedFs(({ name, args, make }) => {
-        if (calls++ >= at && fails(name, args[1])) throw errno(code);
-        return make();
-      });
-      await atomicWriteFile(join(directory, 'file'), NEW, { fs, mode: 0o644 }).catch(() => undefined);
-      const byFile = calls;
-      calls = 0;
-      await new AtomicVolume(volume, { fs }).write(TWO).catch(() => undefined);
-      await aDayLater(async () => {
-        atomicWriteFileSync(join(directory, 'file'), 'next');
-        await new AtomicVolume(volume).write({ key: 'next' });
-      });
-      expect(debris(directory, 'file', 'volume')).toEqual([]);
-      expect(layoutOf(volume)).toEqual(layoutOf(clean));
-      return at < Math.max(byFile, calls);
-    });
-    expect(struck).toBeGreaterThan(30);
-  },
-);
-
-const someFiles = fc.dictionary(
-  fc.constantFrom('a', 'b', 'c.yaml', '.hidden', 'd/e', 'd/f', 'g/h/i'),
-  fc.record({ data: fc.constantFrom('', '1', '2'), mode: fc.constantFrom(0o644, 0o600, 0o400) }),
-  { maxKeys: 5 },
-);
-
-test('a volume is as kubelet would have left it, for any sequence of sets', async () => {
-  await fc.assert(
-    fc.asyncProperty(fc.array(someFiles, { minLength: 1, maxLength: 5 }), async (sets) => {
-      const [ours, theirs] = [temporaryDirectory(), temporaryDirectory()];
-      const clock = new FakeClock();
-      const volume = new AtomicVolume(ours, { clock });
-      const kubelet = new KubeletVolume(theirs, { clock });
-      let before: unknown;
-      for (const files of sets) {
-        const { changed } = await volume.write(files);
-        const expected = kubelet.publish(files);
-        // kubelet compares contents only, so it misses a new mode: then it starts over here.
-        if (changed && !expected.changed) {
-          kubelet.remove();
-          kubelet.publish(files);
-        }
-        expect(layoutOf(ours)).toEqual(layoutOf(theirs));
-        const now = layoutOf(ours);
-        expect(changed).toBe(JSON.stringify(now) !== JSON.stringify(before) || before === undefined);
-        before = now;
-      }
-    }),
-    { numRuns: rounds(10, 60) },
-  );
-});
-
-test('a volume is completed where kubelet died, at any step, and is not changed if it was complete', async () => {
-  for (let stop = 0; ; stop += 1) {
-    const directory = temporaryDirectory();
-    const kubelet = new KubeletVolume(directory);
-    kubelet.publish(ONE);
-    let steps = 0;
-    let finished = true;
-    for (const step of kubelet.steps(TWO)) {
-      expect(step.path).toContain(directory);
-      steps += 1;
-      if (steps > stop) {
-        finished = false;
-        break;
-      }
-    }
-    const result = await new AtomicVolume(directory).write(TWO);
-    const clean = temporaryDirectory();
-    await new AtomicVolume(clean).write(TWO);
-    expect(layoutOf(directory)).toEqual(layoutOf(clean));
-    if (finished) {
-      expect(result).toEqual({ changed: false, revision: kubelet.revision });
-      expect(stop).toBeGreaterThan(10);
-      return;
-    }
-  }
-});
-
 test('an entry with the name of a key is replaced, unless it is a directory', async () => {
   const directory = temporaryDirectory();
   const volume = new AtomicVolume(directory);
@@ -300,26 +192,4 @@ test('an entry with the name of a key is replaced, unless it is a directory', as
     path: join(directory, 'directory'),
   });
   expect((await volume.read()).files.get('file')?.toString()).toBe('1');
-});
-
-test('the failure of one of many files names it, and leaves nothing behind', async () => {
-  const directory = temporaryDirectory();
-  const fs = fsWith(
-    {
-      open: ({ args, make }) => {
-        if (String(args[0]).endsWith('/k7')) throw errno('ENOSPC');
-        return make();
-      },
-    },
-    'disk',
-  );
-  const volume = new AtomicVolume(directory, { fs });
-  const wanted = Object.fromEntries(Array.from({ length: 20 }, (_, index) => [`k${index}`, 'x']));
-  await expect(volume.write(wanted)).rejects.toMatchObject({
-    code: 'ERR_WRITE_NO_SPACE',
-    step: 'create',
-    path: join(directory, 'k7'),
-    published: false,
-  });
-  expect(readdirSync(directory)).toEqual([]);
 });

@@ -188,15 +188,6 @@ test('a volume is started by its first use, has a status, and cannot be reopened
   expect(await contentsOf(new AtomicVolume(directory))).toEqual({ key: '3' });
 });
 
-test('a volume is closed when its signal aborts', async () => {
-  const controller = new AbortController();
-  const volume = new AtomicVolume(temporaryDirectory(), { signal: controller.signal });
-  await volume.write({ key: '1' });
-  controller.abort(new Error('shutting down'));
-  await expect(volume.write({ key: '2' })).rejects.toThrow('shutting down');
-  expect(volume.state).toBe('closed');
-});
-
 test.each([
   [{ graceMs: -1 }, RangeError],
   [{ mode: '644' }, TypeError],
@@ -223,21 +214,6 @@ test('a replaced revision stays for graceMs, and is then removed without another
   while (revisionsIn(directory).length > 1) await clock.advance(0);
   expect(revisionsIn(directory)).toEqual([revisions[2]]);
   expect(await contentsOf(volume)).toEqual({ key: '3' });
-  while (clock.pending > 0) await clock.advance(1000);
-});
-
-test('the time of grace begins when a revision is replaced, and not when it is written again', async () => {
-  const directory = temporaryDirectory();
-  const clock = new FakeClock();
-  const volume = new AtomicVolume(directory, { clock, graceMs: 1000 });
-  const { revision } = await volume.write({ key: '1' });
-  expect((await volume.write({ key: '1' })).changed).toBe(false);
-  await clock.advance(900);
-  await volume.write({ key: '2' });
-  await clock.advance(500);
-  // Comes after a removal that is due.
-  await volume.write({ key: '2' });
-  expect(revisionsIn(directory)).toContain(revision);
   while (clock.pending > 0) await clock.advance(1000);
 });
 
@@ -328,16 +304,6 @@ test('clear() removes what was published and nothing else; the directory stays t
   await volume.clear();
   rmSync(directory, { recursive: true });
   await volume.clear();
-});
-
-test('writes to one volume run one after another, even through several objects', async () => {
-  const directory = temporaryDirectory();
-  const results = await Promise.all(
-    Array.from({ length: 20 }, (_, i) => new AtomicVolume(`${directory}/.`).write({ key: `${i}` })),
-  );
-  expect(new Set(results.map(({ revision }) => revision)).size).toBe(20);
-  expect(await contentsOf(new AtomicVolume(directory))).toEqual({ key: '19' });
-  expect(readdirSync(directory)).toHaveLength(3);
 });
 
 test('the order of calls: files, then their directories, then the swap, then the volume', async () => {

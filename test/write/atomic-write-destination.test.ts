@@ -50,13 +50,6 @@ test('a link can be replaced or refused, and a loop is an error', async () => {
   expect(existsSync(join(directory, 'real'))).toBe(false);
 });
 
-test('a name may have the maximum length', async () => {
-  const directory = temporaryDirectory();
-  const name = 'ä'.repeat(127) + 'x';
-  await atomicWriteFile(join(directory, name), 'long');
-  expect(readdirSync(directory)).toEqual([name]);
-});
-
 test('missing directories are created on request, and made durable from the top', async () => {
   const directory = temporaryDirectory();
   const path = join(directory, 'a/b/file');

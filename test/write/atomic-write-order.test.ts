@@ -14,14 +14,6 @@ import { slowFs } from '../support/intercepted-fs.js';
 import { ScriptedFs } from '../support/scripted-fs.js';
 import { existing, outcome } from './written-file.js';
 
-test('calls for one path run one after another, and the last one wins', async () => {
-  const { directory, path } = existing();
-  const results = await Promise.all(Array.from({ length: 50 }, (_, i) => atomicWriteFile(path, `${i}`)));
-  expect(results.every(({ written }) => written)).toBe(true);
-  expect(readFileSync(path, 'utf8')).toBe('49');
-  expect(debris(directory, 'file')).toEqual([]);
-});
-
 test('a write that the data source of another write to the same path starts comes after it', async () => {
   const { path } = existing();
   let later: Promise<unknown> | undefined;

@@ -1,5 +1,5 @@
 /** Which calls of a write are made on the event loop, and how many at once, depending on where the directory is. */
-import { constants, mkdirSync, writeFileSync } from 'node:fs';
+import { constants, mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 
 import { atomicWriteFile, AtomicVolume } from 'resilient-watcher';
@@ -89,23 +89,6 @@ describe.runIf(process.platform === 'linux')('a write', () => {
     const large = 'x'.repeat(100_000);
     expect(namesOf(await write('memory', large), false)).toEqual(['read', 'write']);
     expect(namesOf(await write('disk', large), false)).toContain('read');
-  });
-});
-
-describe.runIf(process.platform === 'linux')('on a disk', () => {
-  test('a group that turns out to be different is set and synced, too', async () => {
-    const path = join(temporaryDirectory(), 'file');
-    writeFileSync(path, 'old', { mode: 0o600 });
-    const { fs, calls } = recorded('disk', {
-      // The new file has another group, as in a directory with the set-group-id bit.
-      fstat: ({ make }) => {
-        const stat = make() as { isFile(): boolean; gid: bigint };
-        return stat.isFile() ? Object.assign(stat, { gid: stat.gid + 1n }) : stat;
-      },
-    });
-    await atomicWriteFile(path, 'new', { fs, durability: 'file', sweep: false });
-    const names = calls.map(({ name }) => name);
-    expect(names.slice(names.indexOf('fchown'))).toEqual(['fchown', 'fsync', 'close', 'rename', 'close']);
   });
 });
 
