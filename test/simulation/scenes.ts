@@ -18,7 +18,8 @@ import {
 import * as views from './views.js';
 import type { Steps, World } from './world.js';
 
-const ABOVE = '/m/p';
+const TOP = '/m';
+const ABOVE = `${TOP}/p`;
 const TARGET = `${ABOVE}/d`;
 const PLAIN = ['a', 'b', 'e/c'];
 const TURNS = '/m/t';
@@ -85,7 +86,7 @@ function filler(world: World, isVolume: boolean): Fill {
 
 /** The target of a schedule in which directories change, and what fills it. */
 function changing(world: World): { readonly scene: Scene; readonly fill: Fill; readonly isVolume: boolean } {
-  directories(world, '/m', ABOVE, TARGET);
+  directories(world, TOP, ABOVE, TARGET);
   const isVolume = world.choices.choose(2) === 1;
   const keys = isVolume ? KEYS : PLAIN;
   const scene = anyTarget(world, TARGET, keys, isVolume ? TARGET : undefined);
@@ -165,7 +166,7 @@ export const SCENES: Readonly<Record<string, Kind>> = {
   /** A directory, or one above it, is removed and made again. */
   recreated(world) {
     const { scene, fill } = changing(world);
-    const removed = world.choices.oneOf([TARGET, ABOVE]);
+    const removed = world.choices.oneOf([TARGET, ABOVE, TOP]);
     const rounds = times(world);
     world.actor('administrator', function* (fs) {
       yield* fill(fs, TARGET, 0);
@@ -179,12 +180,13 @@ export const SCENES: Readonly<Record<string, Kind>> = {
     return scene;
   },
 
-  /** A directory, or one above it, is renamed and renamed back, or replaced, while its volume is published. */
+  /** A directory, or one above it, is renamed and renamed back while its volume is published, or replaced and then changed. */
   renamed(world) {
     const { choices, machine } = world;
     const { scene, fill, isVolume } = changing(world);
-    const moved = choices.oneOf([ABOVE, TARGET]);
+    const moved = choices.oneOf([ABOVE, TARGET, TOP]);
     const isReplaced = choices.choose(2) === 1;
+    const isKept = choices.choose(2) === 1;
     const rounds = times(world);
     if (isVolume && !isReplaced) {
       // kubelet and the container know it by different paths.
@@ -206,7 +208,11 @@ export const SCENES: Readonly<Record<string, Kind>> = {
           continue;
         }
         yield* fill(fs, `${moved}.new${TARGET.slice(moved.length)}`, index + 1);
-        yield* replace(fs, moved, `${moved}.new`, pause);
+        const away = `${moved}.${index}`;
+        yield* replace(fs, moved, away, `${moved}.new`, pause);
+        if (!isKept) yield* removeAll(fs, away);
+        yield pause;
+        yield* fill(fs, TARGET, index + 10);
       }
     });
     return scene;

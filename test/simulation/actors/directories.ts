@@ -1,7 +1,7 @@
 /** What happens to whole directories: made, renamed away and back, replaced, mounted over. */
 import type { Mount } from '../machine/mounts.js';
 import type { Steps, World } from '../world.js';
-import { makeDirectories, removeAll, write, type Fs } from './calls.js';
+import { makeDirectories, write, type Fs } from './calls.js';
 import type { Payload } from './volumes.js';
 
 /** As `mkdir -p` and `cp -r`: plain files, written in place. */
@@ -27,14 +27,12 @@ export function* renameAndBack(fs: Fs, directory: string, pauseMs: number): Step
   yield;
 }
 
-/** As `mv DIRECTORY AWAY`, `mv OTHER DIRECTORY`, and `rm -r AWAY`. */
-export function* replace(fs: Fs, directory: string, other: string, pauseMs: number): Steps {
-  const away = `${directory}.away`;
+/** As `mv DIRECTORY AWAY` and `mv OTHER DIRECTORY`. */
+export function* replace(fs: Fs, directory: string, away: string, other: string, pauseMs: number): Steps {
   fs.renameSync(directory, away);
   yield pauseMs;
   fs.renameSync(other, directory);
   yield;
-  yield* removeAll(fs, away);
 }
 
 /** Mounts something over a directory, and unmounts it if `restMs` is given. No event tells either. */
