@@ -64,8 +64,8 @@ const NO_KEYS: ReadonlySet<string> = new Set();
 /** Receives what is to be reported. */
 interface Receiver {
   report(event: WatcherEvent): void;
-  /** A pending difference is due, so another look is needed. @param paths of the pending files. */
-  lookAgain(cause: ChangeCause, paths: readonly string[]): void;
+  /** A pending difference is due, so another look is needed. */
+  lookAgain(cause: ChangeCause): void;
 }
 
 /** Keeps what was last reported and what is pending. */
@@ -85,6 +85,8 @@ export class Reporter {
   /** The keys that `add` and `remove` have changed and that are not reported yet. */
   #regrouped: ReadonlySet<string> = NO_KEYS;
   #timer: Scheduled | undefined;
+  /** When the next look at what is pending is due, monotonic ms. */
+  #nextAt = Infinity;
   #isClosed = false;
   /** When volumes that the last look did not find last changed, ns. */
   readonly #volumeTimes = new Map<string, bigint | undefined>();
@@ -167,8 +169,24 @@ export class Reporter {
     const next = Math.min(readableAt, filesAt);
     // A listener may have closed the watcher.
     if (next === Infinity || this.#isClosed) return;
-    const again = (): void => this.#receiver.lookAgain(cause, this.#pendingPaths(seen));
-    this.#timer = clock.schedule(again, Math.min(next - now, this.#longestDelay(cause)), { ref: persistent });
+    const delayMs = Math.min(next - now, this.#longestDelay(cause));
+    this.#nextAt = now + delayMs;
+    this.#timer = clock.schedule(() => this.#receiver.lookAgain(cause), delayMs, { ref: persistent });
+  }
+
+  /**
+   * What a look that begins at this time visits besides: if a pending difference is due, the pending files and the links
+   * that led to them. The timer may be late, and then a look for another event reports them.
+   * @param seen what was considered last.
+   */
+  pathsDueAt(now: number, seen: Observation | undefined): string[] {
+    if (now < this.#nextAt) return [];
+    const files = seen?.kind === 'found' ? filesIn(seen.snapshot) : undefined;
+    const unreadable = seen?.kind === 'found' ? seen.unreadable : undefined;
+    return [...this.#pending.keys()].flatMap((key) => {
+      const file = files?.get(key) ?? this.#files.get(key);
+      return file ? [file.realPath, ...linksIn(FileSnapshot.stampOf(file).links)] : (unreadable?.path ?? []);
+    });
   }
 
   /** Without events, only more looks tell that what is gone was there in the meantime. */
@@ -339,16 +357,6 @@ export class Reporter {
     const since = this.#unreadable?.since ?? now;
     this.#unreadable = undefined;
     this.#receiver.report({ name: 'readable', payload: { unreadableMs: now - since } });
-  }
-
-  /** The files with pending differences and the links that led to them, which the next look visits. */
-  #pendingPaths(seen: StableObservation): string[] {
-    const files = seen.kind === 'found' ? filesIn(seen.snapshot) : undefined;
-    const unreadable = seen.kind === 'found' ? seen.unreadable : undefined;
-    return [...this.#pending.keys()].flatMap((key) => {
-      const file = files?.get(key) ?? this.#files.get(key);
-      return file ? [file.realPath, ...linksIn(FileSnapshot.stampOf(file).links)] : (unreadable?.path ?? []);
-    });
   }
 }
 

@@ -221,8 +221,7 @@ export class Session {
     this.#emit(event);
   }
 
-  lookAgain(cause: ChangeCause, paths: readonly string[]): void {
-    for (const path of paths) this.#target.touch(path);
+  lookAgain(cause: ChangeCause): void {
     this.#request(this.#afterStart(cause), 'hints');
   }
 
@@ -325,6 +324,7 @@ export class Session {
     if (extent !== 'hints' || !this.#mounts) this.#mounts = Mounts.of(fs);
     const mounts = this.#mounts;
     this.#beganAt = clock.monotonic();
+    for (const path of this.#reporter.pathsDueAt(this.#beganAt, this.#seen)) this.#target.touch(path);
     const disk = new Disk(fs, mounts, event && answersOf(event, fs));
     const look = this.#reporter.lookThrough(this.#target.look(extent, clock.now(), disk), disk);
     const seen = run(look, () => this.#state === 'closed');

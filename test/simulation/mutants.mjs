@@ -203,8 +203,14 @@ export const MUTANTS = [
   [
     'a pending difference is not looked at again',
     report,
-    'this.#timer = clock.schedule(again, Math.min(next - now, this.#longestDelay(cause)), { ref: persistent });',
-    'void again;',
+    'this.#timer = clock.schedule(() => this.#receiver.lookAgain(cause), delayMs, { ref: persistent });',
+    'void persistent;',
+  ],
+  [
+    'a look for another event reports what it has not visited',
+    session,
+    'for (const path of this.#reporter.pathsDueAt(this.#beganAt, this.#seen)) this.#target.touch(path);',
+    "if (cause !== 'fs')\n      for (const path of this.#reporter.pathsDueAt(this.#beganAt, this.#seen)) this.#target.touch(path);",
   ],
   [
     'close() leaves the timer of a pending difference',
