@@ -39,6 +39,7 @@ function polled(path: string | readonly string[], key: string, isRecursive = fal
     return {
       path,
       options: isRecursive ? { ...common, recursive: true } : common,
+      isTree: isRecursive,
       unitOf: () => VOLUME,
       see: (fs) => rename(views.group(fs, [`${VOLUME}/a`]), () => key),
     };

@@ -51,6 +51,9 @@ const LOOKUPS = new Set(['lstat', 'stat', 'readlink', 'readdir', 'close']);
 /** How calls fail, as long as there are actors. */
 const FAULTS = ['EIO', 'EACCES', 'EMFILE', 'ESTALE', 'ENOMEM'];
 
+/** How many steps actors make in such a moment before time passes, on average. */
+const STEPS_A_PASS = 16;
+
 /** More turns than any schedule needs. */
 const MAX_TURNS = 20_000;
 
@@ -236,11 +239,12 @@ export class World {
     for (let more = chance; ; more = this.#persistence) {
       if (this.#actors.length === 0) return;
       const { now } = this;
-      let count = 2;
+      let count = 0;
       for (const { wakesAt } of this.#actors) if (wakesAt <= now) count += 1;
-      const choice = this.choices.choose(count, more);
+      const choice = this.choices.choose(2 + count * STEPS_A_PASS, more);
       if (choice === 0) return;
-      const actor = this.#actors.filter(({ wakesAt }) => wakesAt <= now)[choice - 1];
+      const ready = this.#actors.filter(({ wakesAt }) => wakesAt <= now);
+      const actor = choice > count * STEPS_A_PASS ? undefined : ready[(choice - 1) % count];
       if (actor) this.#step(actor);
       else {
         time.advance(this.choices.oneOf([1, 5, 12]));
