@@ -120,50 +120,26 @@ function matchesSequence<P extends object, A extends string, E>(
   return pattern.slice(part).every((rest) => rest === any);
 }
 
+/** A pair of braces without another one in it. */
+const INNERMOST = /^((?:\\.|[^\\])*?)\{((?:\\.|[^\\{}])*)\}(.*)$/su;
+
 /** Expands the braces of a glob. */
 function alternatives(glob: string): string[] {
-  let found = [''];
-  for (let at = 0; at < glob.length; at += 1) {
-    const character = glob.charAt(at);
-    let choices = [character];
-    if (character === '\\') choices = [glob.slice(at, (at += 1) + 1)];
-    else if (character === '{') {
-      const end = closingBrace(glob, at);
-      choices = choicesIn(glob.slice(at + 1, end)).flatMap(alternatives);
-      at = end;
-    }
-    found = found.flatMap((before) => choices.map((choice) => before + choice));
-    if (found.length > MAX_ALTERNATIVES) {
+  const found: string[] = [];
+  const rest = [glob];
+  for (let next = rest.pop(); next !== undefined; next = rest.pop()) {
+    const [, before = '', choices, after = ''] = INNERMOST.exec(next) ?? [];
+    if (choices !== undefined) {
+      // At commas that are not escaped.
+      for (const choice of choices.split(/(?<=(?<!\\)(?:\\\\)*),/)) rest.push(`${before}${choice}${after}`);
+    } else if (/^(?:\\.|[^\\{])*\{/su.test(next)) {
+      throw new SyntaxError(`The glob "${glob}" has a "{" without "}"`);
+    } else found.push(next);
+    if (rest.length + found.length > MAX_ALTERNATIVES) {
       throw new SyntaxError(`The glob "${glob}" has more than ${MAX_ALTERNATIVES} alternatives`);
     }
   }
   return found;
-}
-
-function closingBrace(glob: string, from: number): number {
-  let depth = 0;
-  for (let at = from; at < glob.length; at += 1) {
-    const character = glob.charAt(at);
-    if (character === '\\') at += 1;
-    else if (character === '{') depth += 1;
-    else if (character === '}' && (depth -= 1) === 0) return at;
-  }
-  throw new SyntaxError(`The glob "${glob}" has a "{" without "}"`);
-}
-
-/** The parts between commas outside inner braces. */
-function choicesIn(text: string): string[] {
-  const choices = [''];
-  let depth = 0;
-  for (let at = 0; at < text.length; at += 1) {
-    const character = text.charAt(at);
-    if (character === '{') depth += 1;
-    if (character === '}') depth -= 1;
-    if (character === ',' && depth === 0) choices.push('');
-    else
-      choices.push(`${choices.pop() ?? ''}${character === '\\' ? text.slice(at, (at += 1) + 1) : character}`);
-  }
-  return choices;
 }
 
 function parse(glob: string): Segment[] {
@@ -178,37 +154,16 @@ function parse(glob: string): Segment[] {
 }
 
 function partsOf(segment: string): Part[] {
-  const parts: Part[] = [];
-  const characters = Array.from(segment);
-  for (let at = 0; at < characters.length; at += 1) {
-    const character = characters[at] ?? '';
-    if (character === '*') {
-      if (parts.at(-1) !== '*') parts.push('*');
-    } else if (character === '?') parts.push(() => true);
-    else if (character === '[') {
-      const end = characters.indexOf(']', at + 2);
-      if (end < 0) throw new SyntaxError(`The glob "${segment}" has a "[" without "]"`);
-      parts.push(oneOf(characters.slice(at + 1, end)));
-      at = end;
-    } else {
-      const literal = character === '\\' ? (characters[(at += 1)] ?? character) : character;
-      parts.push((given) => given === literal);
-    }
-  }
-  return parts;
+  return Array.from(segment.matchAll(/\*+|\[(.[^\]]*)\]|\\?(.)/gsu), ([text, set, character]): Part => {
+    if (text.startsWith('*')) return '*';
+    if (set !== undefined) return oneOf(set);
+    if (text === '[') throw new SyntaxError(`The glob "${segment}" has a "[" without "]"`);
+    return text === '?' ? () => true : (given) => given === character;
+  });
 }
 
-function oneOf(given: readonly string[]): Character {
-  const isNegated = given[0] === '!' || given[0] === '^';
-  const set = isNegated ? given.slice(1) : given;
-  const accepts = (character: string): boolean => {
-    for (let at = 0; at < set.length; at += 1) {
-      const [first = '', dash, last] = set.slice(at, at + 3);
-      const isRange = dash === '-' && last !== undefined;
-      if (isRange ? first <= character && character <= last : first === character) return true;
-      if (isRange) at += 2;
-    }
-    return false;
-  };
-  return (character) => accepts(character) !== isNegated;
+function oneOf(set: string): Character {
+  const members = set.replace(/^[!^]/, '').replace(/[\\\]^[]/g, '\\$&');
+  const accepted = new RegExp(`^[${/^[!^]/.test(set) ? '^' : ''}${members}]$`, 'su');
+  return (character) => accepted.test(character);
 }
