@@ -11,7 +11,7 @@ import type { BigIntStats, Dirent } from 'node:fs';
 
 import { errnoOf, withErrno } from '../core/errno.js';
 import { done, run, type Answer, type Steps } from '../core/steps.js';
-import { noAnswers, type Answers } from './answers.js';
+import { onNextTurn } from '../core/event-loop.js';
 import {
   list,
   lookupsOf,
@@ -36,6 +36,37 @@ function formsOf(fs: ReadingCalls): Forms {
   let known = forms.get(fs);
   if (!known) forms.set(fs, (known = { now: lookupsOf(fs, true), soon: lookupsOf(fs, false) }));
   return known;
+}
+
+/** Answers of the disk by path. */
+export interface Answers {
+  readonly lstat: Map<string, BigIntStats>;
+  readonly readlink: Map<string, string>;
+  readonly list: Map<string, readonly Dirent[]>;
+}
+
+/** By event and file system. */
+const shared = new Map<object, Map<ReadingCalls, Answers>>();
+
+/**
+ * Answers that the looks of one event share: a thousand watchers resolve their common path once. Each new event, tick and
+ * call of a user begins without answers.
+ * @param event any object that stands for the event. It counts for one turn of the event loop, so that a backend that gives
+ * the same object for every event hides no change.
+ */
+export function answersOf(event: object, fs: ReadingCalls): Answers {
+  let known = shared.get(event);
+  if (!known) {
+    shared.set(event, (known = new Map<ReadingCalls, Answers>()));
+    onNextTurn(() => shared.delete(event));
+  }
+  let answers = known.get(fs);
+  if (!answers) known.set(fs, (answers = noAnswers()));
+  return answers;
+}
+
+export function noAnswers(): Answers {
+  return { lstat: new Map(), readlink: new Map(), list: new Map() };
 }
 
 /** The disk as one look sees it. */

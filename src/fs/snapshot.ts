@@ -71,6 +71,7 @@ export class FileSnapshot implements FileState {
   readonly mode: number;
   readonly #bytes: Buffer | undefined;
   readonly #stamp: FileStamp;
+  #files: ReadonlyMap<string, FileState> | undefined;
   #digest: string | undefined;
 
   /** @internal Snapshots are created by looks. */
@@ -131,7 +132,7 @@ export class FileSnapshot implements FileState {
 
   /** A map with this file as the only entry, under the last name of its path. */
   get files(): ReadonlyMap<string, FileState> {
-    return new Map([[this.path.slice(this.path.lastIndexOf('/') + 1), this]]);
+    return (this.#files ??= new Map([[this.path.slice(this.path.lastIndexOf('/') + 1), this]]));
   }
 
   /** The same file, of which only the digest is kept. */

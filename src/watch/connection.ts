@@ -16,22 +16,29 @@
  *
  * A backend that is not suited to the target has not failed: the others are tried at once, which does not count as a
  * restart, and only their failure counts.
+ *
+ * | a backend                                             | then                                               |
+ * |-------------------------------------------------------|----------------------------------------------------|
+ * | watches the directories                               | it is used                                         |
+ * | meets a kernel limit, or a file system without events | its error is thrown: all others would meet it, too |
+ * | is not suited to the target                           | the next one is tried                              |
+ * | fails otherwise                                       | the next one is tried; if all fail, the first such |
+ * |                                                       | error is thrown                                    |
  */
 import pRetry, { AbortError } from 'p-retry';
 
 import { Backoff } from '../core/backoff.js';
-import type { BackendError } from '../core/backend-error.js';
+import { BackendError } from '../core/backend-error.js';
 import type { Clock } from '../core/clock.js';
 import { hasMoved } from '../core/errno.js';
 import type { FileSystem } from '../core/file-system.js';
 import type { Random } from '../core/random.js';
 import type { Lifetime } from '../core/lifetime.js';
 import { sleep } from '../core/sleep.js';
-import type { Hint, WatchBackend, WatchedDirectory } from '../core/watch-backend.js';
+import type { Hint, WatchBackend, WatchedDirectory, WatchSubscription } from '../core/watch-backend.js';
 import { backendFailure, hasNoEvents, isUnsuited } from './backends/backend-failure.js';
 import { backendsFor, type BackendName } from './backends/catalog.js';
 import type { ChangeCause } from './change.js';
-import { release, eventlessError, subscribe, type Subscribed } from './subscribe.js';
 import { Ticker, type TickerOptions } from './ticker.js';
 import type { WatcherEvent } from './watcher-events.js';
 
@@ -53,6 +60,12 @@ interface ConnectionOptions {
 interface Receiver {
   hint(cause: ChangeCause, hint?: Hint): void;
   report(event: WatcherEvent): void;
+}
+
+/** A subscription that works. */
+interface Subscribed {
+  readonly backend: WatchBackend;
+  readonly watches: WatchSubscription;
 }
 
 type State =
@@ -119,7 +132,7 @@ export class Connection {
     if (state.tag === 'suspended' && eventless === undefined) this.#resume(state);
     if (state.tag !== 'up') return [];
     const { backend, watches } = state.subscribed;
-    const error = eventlessError(backend, { path: this.#path, eventless });
+    const error = this.#eventlessError(backend);
     if (error) {
       this.#suspend(error);
       return [];
@@ -140,7 +153,7 @@ export class Connection {
   /** Ends the connection, once the lifetime has ended. */
   close(): void {
     Ticker.stop(this, this.#polling);
-    if (this.#state.tag === 'up') release(this.#state.subscribed.watches, this.#lifetime);
+    if (this.#state.tag === 'up') this.#release(this.#state.subscribed.watches);
     this.#state = { tag: 'closed' };
   }
 
@@ -204,7 +217,7 @@ export class Connection {
     if (this.#state.tag !== 'up' || this.#lifetime.ended) return false;
     const { since, subscribed } = this.#state;
     this.#state = { tag: 'recovering', error: backendFailure(subscribed.backend.name, this.#path, error) };
-    release(subscribed.watches, this.#lifetime);
+    this.#release(subscribed.watches);
     // Only a subscription that lived longer than the maximum delay is restarted quickly.
     if (this.#options.clock.monotonic() - since > this.#options.maxRestartDelayMs) this.#backoff = undefined;
     return true;
@@ -268,31 +281,86 @@ export class Connection {
   }
 
   async #connect(): Promise<void> {
-    const { backend, recursive, persistent, clock } = this.#options;
-    const backends = backendsFor(backend, this.#options, { isTree: recursive !== false });
-    const attempt = subscribe(
-      backends,
-      {
-        path: this.#path,
-        directories: () => this.#directories,
-        eventless: this.#eventless,
-        persistent,
-        receiver: this.#receiver,
-        up: (subscribed) => {
-          Ticker.stop(this, this.#polling);
-          this.#state = { tag: 'up', subscribed, since: clock.monotonic() };
-        },
-        lost: (subscribed, error) => {
-          if (this.#state.tag === 'up' && this.#state.subscribed === subscribed) this.#lost(error);
-        },
-      },
-      this.#lifetime,
-    );
-    this.#attempt = attempt;
+    this.#attempt = this.#subscribeToAny();
     try {
-      await attempt;
+      await this.#attempt;
     } finally {
       this.#attempt = undefined;
     }
+  }
+
+  /** @throws {BackendError} (rejects) when no backend works. */
+  async #subscribeToAny(): Promise<void> {
+    const { backend, recursive } = this.#options;
+    let first: BackendError | undefined;
+    for (const each of backendsFor(backend, this.#options, { isTree: recursive !== false })) {
+      try {
+        await this.#subscribeTo(each);
+        return;
+      } catch (error) {
+        const failure = backendFailure(each.name, this.#path, error);
+        if (failure.sysctl !== undefined || hasNoEvents(failure)) throw failure;
+        if (!first || isUnsuited(first)) first = failure;
+        if (this.#lifetime.ended) break;
+      }
+    }
+    if (first) throw first;
+  }
+
+  async #subscribeTo(backend: WatchBackend): Promise<void> {
+    const error = this.#eventlessError(backend);
+    if (error) throw error;
+    const { clock, persistent } = this.#options;
+    const { name } = backend;
+    let failure: { readonly error: unknown } | undefined;
+    let subscribed: Subscribed | undefined = undefined;
+    const sink = {
+      hint: (hint?: Hint) => this.#receiver.hint(name, hint),
+      down: (error: unknown) => {
+        failure ??= { error };
+        const isUsed = this.#state.tag === 'up' && this.#state.subscribed === subscribed;
+        if (isUsed) this.#lost(error);
+      },
+    };
+    // Tracked, because otherwise nothing could release the result.
+    const watches = await this.#lifetime.track(Promise.resolve(backend.subscribe(sink, { persistent })));
+    try {
+      this.#lifetime.throwIfEnded();
+      // Not tracked, because it may hang.
+      await this.#lifetime.untilEnd(this.#setDirectories(watches));
+      // The subscription may have ended before this continues.
+      this.#lifetime.throwIfEnded();
+      if (failure) throw failure.error;
+    } catch (error) {
+      this.#release(watches);
+      throw error;
+    }
+    subscribed = { backend, watches };
+    Ticker.stop(this, this.#polling);
+    this.#state = { tag: 'up', subscribed, since: clock.monotonic() };
+  }
+
+  async #setDirectories(watches: WatchSubscription): Promise<void> {
+    try {
+      await watches.setDirectories(this.#directories);
+    } catch (error) {
+      // The look that follows finds out where they are.
+      if (!hasMoved(error)) throw error;
+    }
+  }
+
+  /** Why this backend would report no events for the target; undefined if it would. */
+  #eventlessError({ name, needsKernelEvents = false }: WatchBackend): BackendError | undefined {
+    if (!needsKernelEvents || this.#eventless === undefined) return undefined;
+    const message = `Cannot watch "${this.#path}": it is on ${this.#eventless}, which reports no events; it is polled`;
+    return new BackendError('ERR_BACKEND_NO_EVENTS', name, message);
+  }
+
+  /** Closes a subscription that is no longer needed. It must not throw, but a user's backend may. */
+  #release(watches: WatchSubscription): void {
+    const closing = Promise.resolve()
+      .then(() => watches.close())
+      .catch(() => undefined);
+    void this.#lifetime.track(closing);
   }
 }

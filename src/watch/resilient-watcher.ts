@@ -64,7 +64,7 @@ export class ResilientWatcher
       target,
       resolved,
       this.lifetime,
-      (event) => this.#report(event),
+      this.#report,
       (cause, look) => this.trace('check', { cause }, look, (result) => result),
     );
   }
@@ -222,7 +222,7 @@ export class ResilientWatcher
     await this.#session.regrouped();
   }
 
-  #report(event: WatcherEvent): void {
+  readonly #report = (event: WatcherEvent): void => {
     if (event.name === 'change') {
       this.#lastChange = event.payload;
       this.dispatch('change', event.payload);
@@ -234,8 +234,8 @@ export class ResilientWatcher
       return;
     }
     if (event.name === 'unreadable' || event.name === 'degraded') this.recordError(event.payload.error);
-    (this.dispatch as (name: string, payload: unknown) => void).call(this, event.name, event.payload);
-  }
+    this.tell(event.name, event.payload);
+  };
 }
 
 function defaultName(path: TargetPath): string {
