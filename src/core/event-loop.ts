@@ -9,8 +9,6 @@ const { setImmediate: schedule, clearImmediate: cancel } = globalThis;
 /** How long the library may work before the rest of the process gets a turn, ms. */
 const TURN_MS = 4;
 
-const SOON = Promise.resolve();
-
 /** When work began in the current turn, monotonic ms; undefined if it has not. */
 let began: number | undefined;
 
@@ -31,8 +29,7 @@ export function nextTurn(): Promise<void> {
 export function startTurnBudget(): void {
   if (began !== undefined) return;
   began = systemClock.monotonic();
-  // In a microtask, after the work: creating an immediate takes as long as three lookups.
-  void SOON.then(() => schedule(() => (began = undefined)));
+  schedule(() => (began = undefined));
 }
 
 /**

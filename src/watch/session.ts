@@ -278,7 +278,6 @@ export class Session {
     this.#cause = undefined;
     if (cause === undefined) return;
     this.#state = 'looking';
-    startTurnBudget();
     this.#activity.lookBegins();
     this.#changesBefore = this.#activity.changes;
     try {
@@ -306,6 +305,8 @@ export class Session {
   readonly #end = (): void => {
     if (this.#state === 'closed') return;
     this.#state = 'idle';
+    // Not before the report, which would wait for it as long as for three lookups. A long look does it by itself.
+    startTurnBudget();
     // In a later turn: if every look causes another hint, everything else must still get its turn.
     if (this.#cause !== undefined) this.#wait();
     this.#activity.lookEnds();
