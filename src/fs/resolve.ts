@@ -86,7 +86,8 @@ export class Route implements Consulted, Way {
    */
   consulted(above: string, directory: BigIntStats, name: string, isAncestor: boolean): void {
     // A revision does not change; its name may.
-    if (isInRevision(this, isUserVisible(name) ? above : `${above}/${name}`)) return;
+    const isInVolume = this.volume !== undefined;
+    if (isInVolume && isInRevision(this, isUserVisible(name) ? above : `${above}/${name}`)) return;
     const path = above || '/';
     const known = this.directories.find((each) => each.path === path);
     if (known) {

@@ -44,17 +44,14 @@ export interface FileStamp {
   readonly hasFailed: boolean;
 }
 
-interface FileSnapshotFields {
-  readonly path: string;
-  readonly realPath: string;
-  readonly revision: string | undefined;
-  readonly content: Buffer | undefined;
+type FileSnapshotFields = Pick<
+  FileSnapshot,
+  'path' | 'realPath' | 'revision' | 'content' | 'size' | 'mode'
+> & {
   /** Needed if the content is not kept; otherwise it is computed on demand. */
   readonly digest?: string | undefined;
-  readonly size: number;
-  readonly mode: number;
   readonly stamp: FileStamp;
-}
+};
 
 /** A file as it was at one instant. Its printed forms (`inspect`, JSON) omit the content. */
 export class FileSnapshot implements FileState {
@@ -185,13 +182,7 @@ export type SetKind =
   /** A directory with everything below it. */
   | 'tree';
 
-interface SetSnapshotFields {
-  readonly kind: SetKind;
-  readonly path: string;
-  readonly realPath: string;
-  readonly revision: string | undefined;
-  readonly files: ReadonlyMap<string, FileState>;
-}
+type SetSnapshotFields = Pick<SetSnapshot, 'kind' | 'path' | 'realPath' | 'revision' | 'files'>;
 
 /**
  * Several files. Those of a volume or a group come from one instant; in a directory or a tree, each file is complete by

@@ -60,12 +60,8 @@ export class ResilientWatcher
     super({ kind: 'ResilientWatcher', name, signal, clock, description: watcherDescription });
     this.#target = target;
     this.#options = resolved;
-    this.#session = new Session(
-      target,
-      resolved,
-      this.lifetime,
-      this.#report,
-      (cause, look) => this.trace('check', { cause }, look, (result) => result),
+    this.#session = new Session(target, resolved, this.lifetime, this.#report, (cause, look) =>
+      this.trace('check', { cause }, look, (result) => result),
     );
   }
 

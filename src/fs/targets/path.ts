@@ -25,8 +25,8 @@ import { SetSnapshot, type FileSnapshot, type SetKind } from '../snapshot.js';
 import { readingError, wrongPath } from '../target-error.js';
 import { TreeScope } from '../tree-scope.js';
 import { fileAt } from './file.js';
-import { TreeFiles, type TreeReading } from './tree.js';
-import { publishedIn, KnownVolume, type VolumeReading } from './volume.js';
+import { TreeFiles } from './tree.js';
+import { publishedIn, KnownVolume } from './volume.js';
 
 /** How a tree is watched. */
 export interface TreeTargetOptions {
@@ -93,7 +93,9 @@ export class PathTarget implements Target {
       // The target of a link may have been removed before it was entered.
       if (at.kind === 'missing' && at.isGap && isFirst) return MOVED;
       if (at.kind === 'unreadable' && hasMoved(at.error.cause)) return MOVED;
-      if (at.kind !== 'found') return this.#lost(at);
+      if (at.kind !== 'found') this.#files?.touch();
+      if (at.kind === 'unreadable') return { kind: 'unreadable', error: at.error, consulted: at.route };
+      if (at.kind === 'missing') return this.#missing(at.route, at);
       if (at.stat.isFile()) return yield* this.#fileAt(at, now, disk);
       return at.stat.isDirectory() ? yield* this.#directoryAt(at, extent, now, disk) : notAFile(at);
     } catch (error) {
@@ -146,13 +148,6 @@ export class PathTarget implements Target {
     this.#files?.rescope(key);
   }
 
-  #lost(found: Exclude<Resolution, FoundPath>): Observation {
-    this.#files?.touch();
-    if (found.kind === 'unreadable')
-      return { kind: 'unreadable', error: found.error, consulted: found.route };
-    return this.#missing(found.route, found);
-  }
-
   #missing(
     consulted: Consulted,
     { isGap, changedNs }: { readonly isGap: boolean; readonly changedNs: bigint },
@@ -194,7 +189,16 @@ export class PathTarget implements Target {
     if (published) {
       this.#volume ??= new KnownVolume(this.path, this.#limits);
       const reading = yield* this.#volume.look(published, extent, now, disk);
-      return reading === MOVED ? MOVED : this.#foundVolume(reading);
+      if (reading === MOVED) return MOVED;
+      this.#files = undefined;
+      const { files, limited, revision, through } = reading;
+      const { consulted, way } = revision;
+      const directories = [...consulted.directories, ...through];
+      return this.#found('volume', revision.path, way.revision, files, {
+        consulted: through.length === 0 ? consulted : { directories: mergeDirectories(directories) },
+        limited,
+        publishedNs: way.retargetedNs,
+      });
     }
     const scope = this.#scope;
     this.#files ??= new TreeFiles({
@@ -212,35 +216,15 @@ export class PathTarget implements Target {
       const directories = [...route.directories, { path, identity: identityOf(stat) }];
       return this.#missing({ directories }, { isGap: true, changedNs: stat.mtimeNs });
     }
-    return this.#foundFiles(reading, path, scope);
-  }
-
-  #foundVolume({ files, limited, revision, through }: VolumeReading): Observation {
-    this.#files = undefined;
-    const { directories } = revision.consulted;
-    const consulted =
-      through.length === 0
-        ? revision.consulted
-        : { directories: mergeDirectories([...directories, ...through]) };
-    const publishedNs = revision.way.retargetedNs;
-    return this.#found('volume', revision.path, revision.way.revision, files, {
-      consulted,
-      limited,
-      publishedNs,
-    });
-  }
-
-  #foundFiles(reading: TreeReading, path: string, scope: TreeScope): Observation {
     this.#volume = undefined;
     const { files, limited, unreadable, unlinked } = reading;
-    const rest = {
+    return this.#found(this.#tree ? 'tree' : 'directory', path, undefined, files, {
       consulted: reading,
       limited,
       unreadable,
       unlinked,
       wasAddedOrRemoved: this.#regrouped(scope),
-    };
-    return this.#found(this.#tree ? 'tree' : 'directory', path, undefined, files, rest);
+    });
   }
 
   #found(
@@ -252,22 +236,12 @@ export class PathTarget implements Target {
   ): Found {
     const { path } = this;
     const last = this.#last;
-    const before = last?.snapshot;
-    const isSame =
-      before?.kind === kind &&
-      before.files === files &&
-      before.realPath === realPath &&
-      before.revision === revision;
-    const snapshot = isSame ? before : new SetSnapshot({ kind, path, realPath, revision, files });
-    if (
-      last &&
-      isSame &&
-      !rest.wasAddedOrRemoved &&
-      last.unreadable === rest.unreadable &&
-      !last.unlinked === !rest.unlinked &&
-      haveSameDirectories(last.consulted, rest.consulted)
-    )
-      return last;
+    const known = last?.snapshot.kind === kind && last.snapshot.files === files ? last.snapshot : undefined;
+    const isSame = known?.realPath === realPath && known.revision === revision;
+    const snapshot = isSame ? known : new SetSnapshot({ kind, path, realPath, revision, files });
+    const isSameRest =
+      !rest.wasAddedOrRemoved && last?.unreadable === rest.unreadable && !last?.unlinked === !rest.unlinked;
+    if (last && isSame && isSameRest && haveSameDirectories(last.consulted, rest.consulted)) return last;
     const { wasAddedOrRemoved, ...others } = rest;
     this.#last = { kind: 'found', snapshot, ...others };
     return wasAddedOrRemoved ? { ...this.#last, wasAddedOrRemoved } : this.#last;
