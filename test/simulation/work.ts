@@ -13,17 +13,21 @@ function isInLibrary(offset: number): boolean {
   return parts.findLast(({ from }) => from <= offset)?.isLibrary === true;
 }
 
-/** How many blocks of the library this executes. */
-export async function countWork(work: () => Promise<unknown>): Promise<number> {
+/** How many blocks of the library each of these executes, one after another. */
+export async function countWork(
+  phases: Readonly<Record<string, () => Promise<unknown>>>,
+  counted: (phase: string, blocks: number) => void,
+): Promise<void> {
   const session = new Session();
   session.connect();
   session.post('Profiler.enable');
   session.post('Profiler.startPreciseCoverage', { callCount: true, detailed: true });
   try {
-    await work();
-    let count = 0;
-    session.post('Profiler.takePreciseCoverage', (_, { result }) => (count = blocksIn(result)));
-    return count;
+    for (const [phase, work] of Object.entries(phases)) {
+      await work();
+      // This begins to count anew.
+      session.post('Profiler.takePreciseCoverage', (_, { result }) => counted(phase, blocksIn(result)));
+    }
   } finally {
     session.post('Profiler.stopPreciseCoverage');
     session.disconnect();

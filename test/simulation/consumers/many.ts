@@ -47,13 +47,18 @@ export async function many(world: World): Promise<void> {
     'a resync': () => world.rest(5_000),
     'a check': () => world.through(watcher.check(), 'check()'),
   };
+  let violation: Violation | undefined;
   try {
-    for (const [phase, work] of Object.entries(phases)) {
-      const blocks = Math.round((await countWork(work)) / SIZE);
+    await countWork(phases, (phase, count) => {
+      const blocks = Math.round(count / SIZE);
       world.note('V8', `counts ${blocks} blocks for each entry in ${phase}`);
       if (blocks > MAX_BLOCKS)
-        throw new Violation(9, `${shape}: ${blocks} blocks of code for each of ${SIZE} entries in ${phase}`);
-    }
+        violation ??= new Violation(
+          9,
+          `${shape}: ${blocks} blocks of code for each of ${SIZE} entries in ${phase}`,
+        );
+    });
+    if (violation) throw violation;
   } finally {
     await world.through(watcher.close(), 'close()');
     await world.rest(1_000);
