@@ -29,6 +29,8 @@ test.each([
   ['[a-c]*', ['a1', 'c', 'd', '-'], ['-', 'd']],
   ['[!a-c]*', ['a1', 'c', 'd', '-'], ['a1', 'c']],
   ['{a,b/c}.yaml', ['a.yaml', 'b/c.yaml', 'c.yaml'], ['c.yaml']],
+  ['{a,{b,c}}.yaml', ['a.yaml', 'c.yaml', 'd.yaml'], ['d.yaml']],
+  ['[]^-]', [']', '^', '-', 'a'], ['a']],
   ['\\*', ['*', 'a'], ['a']],
   ['*-*-*.tmp', ['a-b-c.tmp', '--.tmp', 'a-b.tmp', 'a-b-c'], ['a-b-c', 'a-b.tmp']],
 ])('%s of %j leaves %j', async (glob, keys, left) => {

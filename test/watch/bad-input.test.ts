@@ -75,6 +75,7 @@ test.each([
   [{ recursive: true, content: true }, TypeError, 'option "content" belongs inside "recursive"'],
   [{ recursive: { ignore: [7] } }, TypeError, 'recursive: option "ignore" must be an array of globs'],
   [{ recursive: { ignore: 'x' } }, TypeError, 'recursive: option "ignore" must be an array of globs'],
+  [{ recursive: { ignore: ['[z-a]'] } }, TypeError, 'recursive: option "ignore" must be an array of globs'],
   [{ recursive: { maxFiles: 1 } }, TypeError, 'recursive: unknown option "maxFiles"'],
   [{ recursive: [] }, TypeError, 'recursive: options must be an object, got an array'],
   [{ recursive: 'yes' }, TypeError, 'option "recursive" must be a boolean or an object'],
