@@ -65,6 +65,12 @@ export const MUTANTS = [
     "if (isThere !== (kind === 'found')) return false;",
     '',
   ],
+  [
+    'a group does not notice that a name has come back',
+    group,
+    'if (file?.revision === undefined) continue;',
+    'continue;',
+  ],
   ['the proof of a group uses shared answers', group, 'isAsRead(read, disk.afresh)', 'isAsRead(read, disk)'],
   [
     'a group does not wait for links that are not made yet',

@@ -104,7 +104,7 @@ function times(world: World): readonly { readonly before: number; readonly pause
 }
 
 export const SCENES: Readonly<Record<string, Kind>> = {
-  /** A publisher with two revisions, `..a` and `..b`, which it fills in turn. */
+  /** A publisher with two revisions, which it fills in turn. */
   alternating(world) {
     const { choices } = world;
     directories(world, '/m', TURNS);
@@ -114,18 +114,25 @@ export const SCENES: Readonly<Record<string, Kind>> = {
       const at = { fs, world, directory: TURNS, manner: { ...KUBELET, isTidy: false } };
       for (const [index, payload] of published.entries()) {
         yield pauses[index] ?? 0;
-        const name = index % 2 === 0 ? '..a' : '..b';
+        const name = `..2030_01_01_00_00_00.${index % 2}`;
         yield* removeAll(fs, `${TURNS}/${name}`);
         yield* publish(at, name, payload);
       }
     });
-    const isInside = choices.choose(2) === 1;
-    const path = isInside ? `${TURNS}/certs` : TURNS;
+    const directory = choices.oneOf([TURNS, `${TURNS}/certs`]);
+    const shape = choices.oneOf(['directory', 'group', 'tree'] as const);
+    const unitOf = (): string => TURNS;
+    if (shape === 'group') {
+      const paths = KEYS.map((key) => `${TURNS}/${key}`);
+      return { path: paths, options: options(world), unitOf, see: (fs) => views.group(fs, paths) };
+    }
+    const isTree = shape === 'tree';
     return {
-      path,
-      options: options(world),
-      unitOf: () => TURNS,
-      see: (fs) => (isInside ? views.inside(fs, path) : views.directory(fs, path, false)),
+      path: directory,
+      options: isTree ? { ...options(world), recursive: true } : options(world),
+      isTree,
+      unitOf,
+      see: (fs) => (directory === TURNS ? views.directory(fs, TURNS, isTree) : views.inside(fs, directory)),
     };
   },
 
