@@ -1,5 +1,5 @@
 /** `add()` and `remove()`: groups and trees that change while they are watched. */
-import { mkdirSync, renameSync, rmSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs';
+import { mkdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 
@@ -165,21 +165,6 @@ describe('a group that changes while it is watched', () => {
     await clock.advance(60);
     await added;
     expect(changes.at(-1)).toMatchObject({ added: [c], changed: [b], removed: [] });
-  });
-
-  test('what is added and removed again while another member settles holds up neither call', async () => {
-    const root = temporaryDirectory();
-    const [a, b] = [write(join(root, 'a'), 'a1'), write(join(root, 'b'), 'b1')];
-    const { watcher, changes, clock } = await start([a], { resyncIntervalMs: 0 });
-    write(a, 'a2');
-    const calls: string[] = [];
-    void watcher.add(b).then(() => calls.push('add'));
-    await watcher.idle();
-    void watcher.remove(b).then(() => calls.push('remove'));
-    await clock.advance(60);
-    await watcher.idle();
-    expect(changes.slice(1)).toMatchObject([{ added: [], changed: [a], removed: [] }]);
-    expect(calls).toEqual(['add', 'remove']);
   });
 
   test('while another member cannot be read, an addition waits for the report of that, or of the added file', async () => {
@@ -359,46 +344,6 @@ describe('a tree that changes while it is watched', () => {
     expect(String(watcher.current?.files.get('volume/other')?.content)).toBe('2');
     await watcher.add('volume/key');
     expect(String(watcher.current?.files.get('volume/key')?.content)).toBe('2');
-  });
-
-  test('a file that is yet to settle is delayed no longer by what is removed and added beside it', async () => {
-    const { watcher, changes, root, backend, clock } = await startTree(KEYS);
-    backend.hint(write(join(root, 'e'), 'written in place'));
-    await watcher.remove('a');
-    await watcher.add('a');
-    expect(
-      changes.slice(1).map(({ added, changed, removed }) => [added.length, changed, removed.length]),
-    ).toEqual([
-      [0, [], 3],
-      [3, [], 0],
-    ]);
-    await clock.advance(60);
-    await watcher.idle();
-    expect(changes.slice(3)).toMatchObject([{ changed: ['e'] }]);
-  });
-
-  test('what is added and deleted while it settles holds up neither its call nor what is beside it', async () => {
-    const { watcher, changes, root, backend, clock } = await startTree(KEYS, {
-      recursive: true,
-      resyncIntervalMs: 0,
-    });
-    await watcher.remove('a/new');
-    const added = write(join(root, 'a/new'), 'is being written');
-    // A file that was written just now, and not renamed into its directory.
-    const written = new Date(clock.now());
-    for (const path of [added, dirname(added)]) utimesSync(path, written, written);
-    backend.hint(write(join(root, 'e'), 'written in place'));
-    let isDone = false;
-    void watcher.add('a/new').then(() => (isDone = true));
-    await watcher.idle();
-    expect(isDone).toBe(false);
-    rmSync(added);
-    backend.hint(added);
-    await watcher.idle();
-    await clock.advance(60);
-    await watcher.idle();
-    expect(changes.slice(1)).toMatchObject([{ added: [], changed: ['e'], removed: [] }]);
-    expect(isDone).toBe(true);
   });
 
   test('what is gone waits for its grace, unless it is removed meanwhile', async () => {

@@ -2,9 +2,9 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
-import { readVolume, ResilientWatcher, type ResilientWatcherOptions } from 'resilient-watcher';
+import { ResilientWatcher, type ResilientWatcherOptions } from 'resilient-watcher';
 import { FakeClock, KubeletVolume } from 'resilient-watcher/testing';
-import { describe, expect, onTestFinished, test, vi } from 'vitest';
+import { describe, expect, onTestFinished, test } from 'vitest';
 
 import { errorCodeOf } from '../../src/core/errors.js';
 import { errno } from '../support/faulty-file-system.js';
@@ -166,38 +166,6 @@ describe.each(cases)('$target on a mount that is $place', ({ target, place }) =>
     await watcher.check();
     expect(events).toHaveLength(1);
   });
-});
-
-test('a server that hangs is unmounted, and mounted again: watchers wait no longer, whether they have started or not', async () => {
-  let id = 1;
-  const server = new Server(() => [`${id} 0 ${deviceHere()} / / rw - nfs4 server rw`]);
-  const volume = new KubeletVolume(join(temporaryDirectory(), 'volume'));
-  volume.publish({ a: '1' });
-  const clock = new FakeClock();
-  const watcherOf = (path: string): ResilientWatcher => {
-    const watcher = new ResilientWatcher(path, { fs: server.fs, clock, backend: 'poll' });
-    onTestFinished(() => watcher.close());
-    return watcher;
-  };
-  const running = watcherOf(volume.directory);
-  await running.start();
-  server.isDead = true;
-  const checked = running.check();
-  const starting = watcherOf(volume.path('a'));
-  const started = starting.start();
-  const read = readVolume(volume.directory, { fs: server.fs });
-  await vi.waitFor(() => expect(server.unanswered).toBe(1));
-  server.isDead = false;
-  volume.publish({ a: '2' });
-  id = 2;
-  // The table is read again every second.
-  await Promise.all([checked, started, read]);
-  await running.check();
-  await starting.check();
-  expect(server.pending).toBe(1);
-  for (const { current } of [running, starting]) {
-    expect([...(current?.files.values() ?? [])].map(({ content }) => String(content))).toEqual(['2']);
-  }
 });
 
 test('no call is synchronous on a mount point whose name is not UTF-8', async () => {

@@ -1,10 +1,7 @@
 import { spawnSync } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 import { getEventListeners } from 'node:events';
-import { join } from 'node:path';
 import { inspect } from 'node:util';
-
-import fc from 'fast-check';
 import {
   ClosedError,
   ListenerError,
@@ -14,10 +11,8 @@ import {
   type ResilientWatcherOptions,
   type WatchBackend,
 } from 'resilient-watcher';
-import { FakeClock, KubeletVolume, ScriptedBackend } from 'resilient-watcher/testing';
+import { ScriptedBackend } from 'resilient-watcher/testing';
 import { expect, expectTypeOf, onTestFinished, test, vi } from 'vitest';
-
-import { rounds } from '../support/rounds.js';
 import { ScriptedScene } from '../support/scripted-scene.js';
 import { temporaryDirectory } from '../support/temporary-directory.js';
 
@@ -100,20 +95,6 @@ test('close() within a listener of `change` does not deadlock', async () => {
   await watcher.close();
   await publish('v2');
   expect(seen).toEqual(['v1', 'closed']);
-});
-
-test('close() within a listener of `change` leaves no timer of a file that is still being written', async () => {
-  const scene = new ScriptedScene();
-  for (const name of ['a', 'b']) writeFileSync(scene.at(name), 'old');
-  await scene.watch(scene.root);
-  scene.watcher.on('change', () => void scene.watcher.close());
-  writeFileSync(scene.at('a'), 'new');
-  while (scene.watcher.state !== 'closed') {
-    writeFileSync(scene.at('b'), `${scene.clock.monotonic()}`);
-    scene.backend.hint();
-    await scene.clock.advance(20);
-  }
-  expect(scene.clock.pending).toBe(0);
 });
 
 test('a signal closes the watcher, and leaves no listener', async () => {
@@ -293,67 +274,6 @@ test('close() waits for a backend that is being subscribed, and closes the subsc
   await closed;
   expect([backend.subscribed, backend.subscriptions]).toEqual([1, 0]);
   await refused;
-});
-
-test('close() at any moment leaves no timer, handle or listener, and no event follows', async () => {
-  const moves = fc.constantFrom(
-    'publish',
-    'remove',
-    'write',
-    'hint',
-    'fail',
-    'refuse',
-    'advance',
-    'check',
-    'turn',
-  );
-  await fc.assert(
-    fc.asyncProperty(fc.array(moves, { maxLength: 12 }), fc.boolean(), async (before, started) => {
-      const root = temporaryDirectory();
-      const volume = new KubeletVolume(join(root, 'volume'));
-      const clock = new FakeClock();
-      const backend = new ScriptedBackend();
-      const controller = new AbortController();
-      const watcher = new ResilientWatcher(volume.path('key'), { clock, backend, signal: controller.signal });
-      let closed = false;
-      let late = 0;
-      for (const event of [
-        'change',
-        'revision',
-        'restart',
-        'degraded',
-        'recovered',
-        'error',
-        'warning',
-      ] as const) {
-        watcher.on(event, () => void (late += closed ? 1 : 0));
-      }
-      let count = 0;
-      const start = watcher.start().catch((error: unknown) => expect(error).toBeInstanceOf(ClosedError));
-      if (started) await start;
-      for (const move of before) {
-        count += 1;
-        if (move === 'publish') volume.publish({ key: `v${count}` });
-        if (move === 'remove') volume.remove();
-        if (move === 'write') writeFileSync(join(root, 'noise'), `${count}`);
-        if (move === 'hint') backend.hint();
-        if (move === 'fail') backend.fail();
-        if (move === 'refuse') backend.refuse(new Error('no'));
-        if (move === 'advance') await clock.advance(100 * count);
-        if (move === 'check') void watcher.check().catch(() => undefined);
-        if (move === 'turn') await new Promise((resolve) => setImmediate(resolve));
-      }
-      await watcher.close();
-      closed = true;
-      volume.publish({ key: 'late' });
-      backend.hint();
-      await clock.advance(20_000);
-      await start;
-      expect([clock.pending, backend.subscriptions, late]).toEqual([0, 0, 0]);
-      expect(getEventListeners(controller.signal, 'abort')).toHaveLength(0);
-    }),
-    { numRuns: rounds(15, 200) },
-  );
 });
 
 test('a listener that fails is printed with its place in the application', () => {

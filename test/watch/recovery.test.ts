@@ -1,5 +1,5 @@
 /** The table of connection.ts: a backend that is lost, cannot be had, and comes back. */
-import { mkdirSync, rmSync } from 'node:fs';
+
 import { join } from 'node:path';
 
 import type { ResilientWatcherOptions } from 'resilient-watcher';
@@ -7,7 +7,6 @@ import { expect, test } from 'vitest';
 
 import { errno } from '../support/faulty-file-system.js';
 import { ScriptedScene } from '../support/scripted-scene.js';
-import { temporaryDirectory } from '../support/temporary-directory.js';
 
 /** A watcher of a path, which has not been started. */
 function watched(scene: ScriptedScene, path: string, options: ResilientWatcherOptions = {}) {
@@ -183,21 +182,6 @@ test('watches follow the chain of the target', async () => {
   expect(watched().at(-1)).toBe(join(volume.directory, '..'));
   const last = backend.directories.at(-1);
   expect([...(last?.entries ?? [])]).toEqual(['volume']);
-});
-
-test('a directory that replaces another one is a different one, even with the same inode number', async () => {
-  const directory = join(temporaryDirectory(), 'etc');
-  mkdirSync(directory);
-  const { backend, watcher } = watched(new ScriptedScene(), join(directory, 'app.yaml'));
-  await watcher.start();
-  const identities = new Set<string | undefined>();
-  for (let time = 0; time < 5; time += 1) {
-    identities.add(backend.directories.find(({ path }) => path === directory)?.identity);
-    rmSync(directory, { recursive: true });
-    mkdirSync(directory);
-    await watcher.check();
-  }
-  expect(identities.size).toBe(5);
 });
 
 test('the status is plain data and survives JSON', async () => {

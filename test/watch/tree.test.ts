@@ -1,20 +1,10 @@
-import {
-  appendFileSync,
-  chmodSync,
-  mkdirSync,
-  readlinkSync,
-  rmSync,
-  symlinkSync,
-  utimesSync,
-  writeFileSync,
-} from 'node:fs';
+import { chmodSync, mkdirSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
 import { KubeletVolume } from 'resilient-watcher/testing';
 import { describe, expect, test } from 'vitest';
 
 import { errno, faultyFileSystem } from '../support/faulty-file-system.js';
-import { fsWith, type Called } from '../support/intercepted-fs.js';
 import { openScene, type SceneKind } from '../support/open-scene.js';
 import type { Scene, SceneOptions } from '../support/scene.js';
 import { ScriptedScene } from '../support/scripted-scene.js';
@@ -89,40 +79,6 @@ describe.each<SceneKind>(['scripted', 'poll', 'fs', 'parcel'])('a tree, with hin
     expect(texts()).toEqual({ a: 'a', 'link/file': 'file', 'link/new': 'new' });
   });
 });
-
-test.each([true, false])(
-  'a file that is written all the time does not delay the others, recursive: %s',
-  async (recursive) => {
-    const scene = open(new ScriptedScene());
-    write(scene, 'log', 'x');
-    write(scene, 'other', 'x');
-    await watchTree(scene, { recursive });
-    const takeReports = (): unknown =>
-      scene.changes.splice(0).map(({ added, changed, removed }) => [added, changed, removed]);
-    const log = async (line: number): Promise<void> => {
-      write(scene, 'log', 'x'.repeat(line));
-      scene.backend.hint(join(treeOf(scene), 'log'));
-      await scene.watcher.idle();
-      await scene.clock.advance(20);
-    };
-    takeReports();
-    for (let line = 2; line < 10; line += 1) await log(line);
-    expect(takeReports()).toEqual([]);
-    write(scene, 'other', 'changed');
-    scene.backend.hint(join(treeOf(scene), 'other'));
-    for (let line = 10; line < 16; line += 1) await log(line);
-    expect(takeReports()).toEqual([[[], ['other'], []]]);
-    expect(scene.watcher.current?.files.get('log')?.size).toBe(1);
-    rmSync(join(treeOf(scene), 'other'));
-    scene.backend.hint(join(treeOf(scene), 'other'));
-    for (let line = 16; line < 30; line += 1) await log(line);
-    expect(takeReports()).toEqual([[[], [], ['other']]]);
-    await scene.clock.advance(1_000);
-    await scene.watcher.idle();
-    expect(takeReports()).toEqual([[[], ['log'], []]]);
-    expect(scene.watcher.current?.files.get('log')?.size).toBe(29);
-  },
-);
 
 // Where a remote file system is mounted, no call is synchronous.
 test.each([true, false])(
@@ -220,55 +176,6 @@ test('a file without read permission is compared by identity, and its content is
     ['secret'],
   ]);
   expect([contents, scene.errors]).toEqual([[undefined, 'secret', 'secret'], []]);
-});
-
-test('a file that is being written and one that may not be read do not delay the start', async () => {
-  const scene = open(new ScriptedScene());
-  for (const file of ['busy', 'secret', 'whole']) write(scene, file);
-  const fs = faultyFileSystem((name, [path]) => {
-    if (name === 'open' && String(path).endsWith('secret')) throw errno('EACCES', String(path));
-    const file = name === 'read' ? readlinkSync(`/proc/self/fd/${String(path)}`) : '';
-    if (file.endsWith('busy')) appendFileSync(file, '.');
-  });
-  await watchTree(scene, { fs });
-  expect(keysOf(scene)).toEqual(['secret', 'whole']);
-  expect(scene.watcher.current?.files.get('secret')).toMatchObject({ content: undefined, size: 6 });
-  for (let second = 0; second < 12; second += 1) {
-    await scene.clock.advance(1_000);
-    await scene.watcher.idle();
-  }
-  expect(keysOf(scene)).toEqual(['busy', 'secret', 'whole']);
-  expect(scene.errors).toEqual([]);
-});
-
-test('a write without a hint and with unchanged timestamps is found by the resync, although other files had hints', async () => {
-  const scene = open(new ScriptedScene());
-  write(scene, 'x', 'one');
-  write(scene, 'y', 'one');
-  // All that is written here is written within one tick.
-  const stamp = BigInt(scene.clock.now() + 20_000) * 1_000_000n;
-  const coarse = ({ make }: Called): unknown =>
-    Object.assign(make() as object, { mtimeNs: stamp, ctimeNs: stamp });
-  await watchTree(scene, { resyncIntervalMs: 10_000, fs: fsWith({ lstat: coarse, fstat: coarse }) });
-  const pass = async (ms: number): Promise<void> => {
-    await scene.clock.advance(ms);
-    await scene.watcher.idle();
-  };
-  await pass(20_000);
-  write(scene, 'x', 'four');
-  scene.backend.hint(join(treeOf(scene), 'x'));
-  await scene.watcher.idle();
-  await pass(100);
-  await pass(100);
-  write(scene, 'x', 'five');
-  await pass(2_500);
-  scene.backend.hint(join(treeOf(scene), 'y'));
-  await scene.watcher.idle();
-  for (let round = 0; round < 3; round += 1) {
-    await pass(10_000);
-    await pass(100);
-  }
-  expect(String(scene.watcher.current?.files.get('x')?.content)).toBe('five');
 });
 
 test('above a limit keeps digests or identities of all its files, and warns once', async () => {

@@ -185,20 +185,6 @@ describe('with a file system that fails', () => {
     expect(String(watcher.current?.content)).toBe('new');
   });
 
-  test.each(['ENOENT', 'ESTALE'])(
-    'a file that disappears between lookup and open (%s) is looked up again',
-    async (code) => {
-      const { fs, set } = switchable();
-      const { path, watcher, errors } = watchedFile({ fs });
-      writeFileSync(path, 'good');
-      let failures = 3;
-      set((name) => fail(name === 'open' && failures-- > 0, code));
-      await watcher.start();
-      expect(String(watcher.current?.content)).toBe('good');
-      expect(errors).toEqual([]);
-    },
-  );
-
   test('an error that does not come from the file system is reported and does not end watching', async () => {
     const { fs, set } = switchable();
     const { path, watcher, errors, settle } = watchedFile({ fs });

@@ -6,7 +6,7 @@ import type { ResilientWatcherOptions } from 'resilient-watcher';
 import { ScriptedBackend } from 'resilient-watcher/testing';
 import { expect, test } from 'vitest';
 
-import { errno, faultyFileSystem, type Fault } from '../support/faulty-file-system.js';
+import { faultyFileSystem } from '../support/faulty-file-system.js';
 import { interceptedFs, slowFs } from '../support/intercepted-fs.js';
 import { ScriptedScene } from '../support/scripted-scene.js';
 import { temporaryDirectory } from '../support/temporary-directory.js';
@@ -24,44 +24,6 @@ function watched(options: ResilientWatcherOptions = {}, path?: string) {
   scene.record();
   return { path: file, clock, backend, events, reported, watcher };
 }
-
-test('a target that keeps changing is checked with growing delays, is unreadable after the grace period, and recovers', async () => {
-  let fault: Fault | undefined;
-  const fs = faultyFileSystem((...call) => fault?.(...call));
-  const { path, clock, watcher, events } = watched({ fs, resyncIntervalMs: 0 });
-  await watcher.start();
-  // The file is found, and gone when it is opened: at every attempt.
-  fault = (name) => {
-    if (name === 'open') throw errno('ENOENT', path);
-  };
-  writeFileSync(path, 'better');
-  await watcher.check();
-  expect(events).toEqual(['change good by start']);
-  const checksIn = async (ms: number): Promise<number> => {
-    const { checks } = watcher.status();
-    await clock.advance(ms);
-    await watcher.idle();
-    return watcher.status().checks - checks;
-  };
-  const atFirst = await checksIn(1_000);
-  expect(events).toEqual([
-    'change good by start',
-    expect.stringMatching(/^unreadable: Cannot read ".*": it was replaced during every attempt/),
-  ]);
-  await checksIn(10_000);
-  expect(await checksIn(10_000)).toBeLessThanOrEqual(atFirst * 2);
-  expect(watcher.status()).toMatchObject({ target: 'unreadable', lastError: { code: 'ERR_TARGET_IO' } });
-  expect(String(watcher.current?.content)).toBe('good');
-  fault = undefined;
-  await clock.advance(1_000);
-  await watcher.idle();
-  expect(events.slice(2)).toEqual([
-    expect.stringMatching(/^readable after \d+$/),
-    expect.stringMatching(/^change better by /),
-  ]);
-  await clock.advance(60_000);
-  expect(clock.pending).toBe(0);
-});
 
 test('a directory that is replaced after each look at its file is not unreadable, and is listened to in the end', async () => {
   const directory = join(temporaryDirectory(), 'd');
@@ -90,28 +52,6 @@ test('a directory that is replaced after each look at its file is not unreadable
   expect(events).toEqual(['change good by start']);
   const { ino } = statSync(directory);
   expect(backend.directories.at(-1)?.identity).toContain(String(ino));
-});
-
-test('`current` stays undefined until the first contents are reported, also for a listener of `readable`', async () => {
-  let isReadable = false;
-  const fs = faultyFileSystem((name) => {
-    if (name === 'open' && !isReadable) throw errno('EACCES', '');
-  });
-  const { clock, watcher } = watched({ fs });
-  const seen: unknown[] = [];
-  for (const event of ['unreadable', 'readable', 'change'] as const) {
-    watcher.on(event, () => seen.push([event, watcher.current?.kind]));
-  }
-  await watcher.start();
-  await clock.advance(10_000);
-  isReadable = true;
-  await watcher.check();
-  await clock.advance(10_000);
-  expect(seen).toEqual([
-    ['unreadable', undefined],
-    ['readable', undefined],
-    ['change', 'file'],
-  ]);
 });
 
 test('on a file system without events the target is polled, and the backend is not retried', async () => {

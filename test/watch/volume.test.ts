@@ -4,8 +4,6 @@ import { join } from 'node:path';
 
 import { KubeletVolume } from 'resilient-watcher/testing';
 import { describe, expect, test } from 'vitest';
-
-import { faultyFileSystem } from '../support/faulty-file-system.js';
 import { ScriptedFs } from '../support/scripted-fs.js';
 import { ScriptedScene } from '../support/scripted-scene.js';
 
@@ -83,34 +81,6 @@ describe('a volume', () => {
     ]);
   });
 
-  test('that was written into is checked file by file from then on, the next revision is not', async () => {
-    const scene = new ScriptedScene();
-    const volume = new KubeletVolume(join(scene.root, 'tls'));
-    const beside = async (): Promise<void> => {
-      scene.backend.hint(join(volume.directory, 'something'));
-      await scene.watcher.idle();
-      await scene.clock.advance(3_000);
-      await scene.watcher.idle();
-    };
-    const write = (text: string): void => writeFileSync(join(volume.directory, 'a'), text);
-    volume.publish({ a: 'one' });
-    await scene.watch(volume.directory);
-    write('one, written');
-    await scene.watcher.check();
-    await beside();
-    await beside();
-    for (const text of ['two', 'three!', 'four...']) {
-      write(text);
-      await beside();
-    }
-    volume.publish({ a: 'five' });
-    await beside();
-    write('nobody hears of this');
-    await beside();
-    const texts = ['one', 'one, written', 'two', 'three!', 'four...', 'five'];
-    expect(scene.takeChanges().map(({ files }) => files)).toEqual(texts.map((a) => ({ a })));
-  });
-
   test('above a limit has digests or identities, and warns once', async () => {
     const scene = new ScriptedScene();
     const volume = new KubeletVolume(join(scene.root, 'tls'));
@@ -153,31 +123,4 @@ describe('a volume', () => {
     await scene.hint();
     expect(scene.watcher.status().warnings).toEqual([]);
   });
-});
-
-test('a key is read again by a resync only when somebody has written into its revision, and then until it is quiet', async () => {
-  const scene = new ScriptedScene();
-  const volume = new KubeletVolume(join(scene.root, 'tls'));
-  volume.publish({ a: 'one' });
-  const key = (): string => join(volume.directory, volume.revision ?? '', 'a');
-  let opened = 0;
-  const fs = faultyFileSystem((name, [path]) => {
-    if (name === 'open' && path === key()) opened += 1;
-  });
-  await scene.watch(volume.path('a'), { resyncIntervalMs: 5_000, fs });
-  const resync = async (): Promise<boolean> => {
-    const before = opened;
-    await scene.clock.advance(5_000);
-    await scene.watcher.idle();
-    return opened > before;
-  };
-  // The first one reads what was published just now.
-  await resync();
-  expect(await resync()).toBe(false);
-  writeFileSync(key(), 'two');
-  await scene.clock.advance(6_000);
-  await scene.settle();
-  expect(scene.takeChanges().map(({ files }) => files)).toEqual([{ a: 'one' }, { a: 'two' }]);
-  await resync();
-  expect(await resync()).toBe(false);
 });
