@@ -1,10 +1,11 @@
-import { atomicWriteFile } from '../write/atomic-write-file.js';
 import type { AtomicWriteFileOptions } from '../write/write-options.js';
 import { checkPath, describe, resolveOptions } from '../core/options.js';
 import { systemClock } from '../core/clock.js';
 import nodeFileSystem from 'node:fs';
 import { systemRandom } from '../core/random.js';
 import type { TokenSink } from '../token/delivery.js';
+import { fileSink } from '../token/file-sink.js';
+import type { ServiceAccountToken } from '../token/token.js';
 import { readCertificates } from './cluster-access.js';
 import { checkCertificates, KUBECONFIG_OPTIONS, renderKubeconfig } from './kubeconfig.js';
 import type { KubeconfigOptions } from './kubeconfig.js';
@@ -42,7 +43,7 @@ export function kubeconfigSink(options: KubeconfigSinkOptions): TokenSink {
     namespace,
     ...rest
   } = options;
-  const { caFile: authority, mode = 0o600, ...write } = rest;
+  const { caFile: authority, ...write } = rest;
   const path = checkPath(owner, 'option "path"', target);
   const caFile = authority === undefined ? undefined : checkPath(owner, 'option "caFile"', authority);
   const names = resolveOptions(
@@ -54,13 +55,10 @@ export function kubeconfigSink(options: KubeconfigSinkOptions): TokenSink {
     throw new TypeError(`${owner}: give "caData" or "caFile", not both`);
   }
   if (caData !== undefined) checkCertificates(caData, 'option "caData"');
-  const { clock = systemClock } = write;
-  const ports = { fs: nodeFileSystem, clock, random: systemRandom };
-  const sink: TokenSink = async (token, { signal }) => {
+  const ports = { fs: nodeFileSystem, clock: write.clock ?? systemClock, random: systemRandom };
+  const render = async (token: ServiceAccountToken): Promise<string> => {
     const current = caFile === undefined ? caData : await readCertificates(caFile, ports);
-    const text = renderKubeconfig({ ...names, caData: current, token: token.value });
-    await atomicWriteFile(path, text, { ...write, mode, signal });
+    return renderKubeconfig({ ...names, caData: current, token: token.value });
   };
-  // Shown in `status()` and events.
-  return Object.defineProperty(sink, 'name', { value: path });
+  return fileSink(path, { ...write, render });
 }

@@ -1,6 +1,6 @@
 import type { TokenError } from '../core/token-error.js';
 import { DATE_LEEWAY_MS } from './token.js';
-import type { TokenRefresherStatus, TokenWakeReason } from './refresher-status.js';
+import type { TokenRefresherStatus } from './refresher-status.js';
 
 type Recorded = Pick<
   TokenRefresherStatus,
@@ -9,11 +9,10 @@ type Recorded = Pick<
 
 /** Records the attempts of a refresher, and decides which events are emitted: each `true` is returned once. */
 export class AttemptRecord {
-  readonly #unhealthyAfter: number;
-  #healthy = true;
-  #expired = false;
-  #error: TokenError | undefined;
-  #recorded: Recorded = {
+  /** Why the last failed attempt failed. */
+  error: TokenError | undefined;
+  /** The part of the status that is recorded here. */
+  readonly recorded: { -readonly [K in keyof Recorded]: Recorded[K] } = {
     consecutiveFailures: 0,
     lastWakeReason: null,
     lastAttemptAt: null,
@@ -21,6 +20,9 @@ export class AttemptRecord {
     lastDeliveryAt: null,
     skewMs: 0,
   };
+  readonly #unhealthyAfter: number;
+  #healthy = true;
+  #expired = false;
 
   constructor(unhealthyAfter: number) {
     this.#unhealthyAfter = unhealthyAfter;
@@ -30,32 +32,14 @@ export class AttemptRecord {
     return this.#healthy;
   }
 
-  /** Why the last failed attempt failed. */
-  get error(): TokenError | undefined {
-    return this.#error;
-  }
-
-  /** The part of the status that is recorded here. */
-  get recorded(): Recorded {
-    return this.#recorded;
-  }
-
-  attempted(reason: TokenWakeReason, now: number): void {
-    this.#recorded = { ...this.#recorded, lastWakeReason: reason, lastAttemptAt: now };
-  }
-
-  delivered(now: number): void {
-    this.#recorded = { ...this.#recorded, lastDeliveryAt: now };
-  }
-
   /** @param aheadMs how far in the future the token is dated, ms. */
   succeeded(now: number, aheadMs: number): { readonly recovered: boolean; readonly skewed: boolean } {
     const recovered = !this.#healthy;
     const skewMs = aheadMs > DATE_LEEWAY_MS ? aheadMs : 0;
-    const skewed = skewMs > 0 && this.#recorded.skewMs === 0;
+    const skewed = skewMs > 0 && this.recorded.skewMs === 0;
     this.#healthy = true;
     this.#expired = false;
-    this.#recorded = { ...this.#recorded, consecutiveFailures: 0, lastMintAt: now, skewMs };
+    Object.assign(this.recorded, { consecutiveFailures: 0, lastMintAt: now, skewMs });
     return { recovered, skewed };
   }
 
@@ -64,10 +48,9 @@ export class AttemptRecord {
    * @param isFatal whether no further attempt follows.
    */
   failed(error: TokenError, isFatal: boolean): boolean {
-    this.#error = error;
-    const consecutiveFailures = this.#recorded.consecutiveFailures + 1;
-    this.#recorded = { ...this.#recorded, consecutiveFailures };
-    return (isFatal || consecutiveFailures >= this.#unhealthyAfter) && this.#markUnhealthy();
+    this.error = error;
+    this.recorded.consecutiveFailures += 1;
+    return (isFatal || this.recorded.consecutiveFailures >= this.#unhealthyAfter) && this.#markUnhealthy();
   }
 
   /** The current token has expired. */

@@ -1,12 +1,11 @@
 import { Backoff, type BackoffOptions } from '../core/backoff.js';
 import { lastErrorOf, type LastError } from '../core/component.js';
-import { withDeadline } from '../core/deadline.js';
+import { endInTime, withDeadline } from '../core/deadline.js';
 import { ClosedError } from '../core/errors.js';
 import { TokenError } from '../core/token-error.js';
 import type { Clock } from '../core/clock.js';
 import { begin } from '../core/outcome.js';
 import { redactError } from '../core/resilient-error.js';
-import { sleep } from '../core/sleep.js';
 import type { ServiceAccountToken } from './token.js';
 
 /**
@@ -106,10 +105,8 @@ export class TokenDelivery {
     this.#wanted = undefined;
     this.#controller.abort(new ClosedError('The token refresher was closed'));
     this.#endPause?.();
-    if (!this.#work) return;
-    const grace = new AbortController();
-    const timeout = sleep(this.#options.clock, SHUTDOWN_GRACE_MS, { signal: grace.signal });
-    await Promise.race([this.#work.then(() => grace.abort()), timeout.catch(() => {})]);
+    const { clock } = this.#options;
+    if (this.#work) await endInTime(() => this.#work, { clock, timeoutMs: SHUTDOWN_GRACE_MS });
   }
 
   status(): TokenSinkStatus {

@@ -7,7 +7,8 @@ import type { TokenSink } from './delivery.js';
 /** Options of `fileSink`: those of `atomicWriteFile`, and `render`. */
 export interface FileSinkOptions extends Omit<AtomicWriteFileOptions, 'signal' | 'coalesce'> {
   /** Returns the contents of the file, such as a kubeconfig. Default: only the token, as kubelet projects it. */
-  readonly render?: ((token: ServiceAccountToken) => string | Uint8Array) | undefined;
+  readonly render?:
+    ((token: ServiceAccountToken) => string | Uint8Array | Promise<string | Uint8Array>) | undefined;
 }
 
 /**
@@ -25,7 +26,7 @@ export function fileSink(
   }
   const file = checkPath('fileSink', 'path', path);
   const sink: TokenSink = async (token, { signal }) => {
-    const text = render ? render(token) : token.value;
+    const text = render ? await render(token) : token.value;
     await atomicWriteFile(file, text, { ...options, mode, signal });
   };
   // Shown in `status()` and events.

@@ -32,74 +32,55 @@ interface MintContext {
 /** The timeout of a client's `prepare()`, ms: a busy machine may take half a minute to load a large package. */
 const PREPARE_TIMEOUT_MS = 60_000;
 
-/** Requests one token and checks that it is valid. */
-export class TokenMint {
-  readonly #options: TokenMintOptions;
-
-  constructor(options: TokenMintOptions) {
-    this.#options = options;
-  }
-
-  /**
-   * Resolves to a valid token; to the current lease itself if the server returned the same token.
-   * @throws {TokenError} if there is none; the reason of `signal` when that aborts.
-   */
-  async mint(context: MintContext): Promise<TokenLease> {
-    const { clock } = this.#options;
-    const { current } = context;
-    const token = await this.#request(context);
-    const lease = current?.token.equals(token) ? current : new TokenLease(token, clock);
-    if (lease.remainingMs() > 0) return lease;
-    throw new TokenError(
-      'ERR_TOKEN_EXPIRED',
-      `The new token has already expired: ${String(token)}, and this machine's clock says ${isoTime(clock.now())}`,
-    );
-  }
-
-  async #request({ current, credential, signal }: MintContext): Promise<ServiceAccountToken> {
-    const { client, audiences, expirationSeconds, tokenFile } = this.#options;
-    const request = { audiences, expirationSeconds, ...(credential && { credential }) };
-    await this.#prepare(signal);
-    try {
-      return tokenFromAnswer(
-        await this.#inTime(signal, (inTime) => client.requestToken(request, { signal: inTime })),
-      );
-    } catch (error) {
-      if (signal.aborted) throw error;
-      if (tokenFile !== false && errnoOf(error) === 'ERR_TOKEN_UNSUPPORTED') {
-        return this.#inTime(signal, () => readToken(tokenFile, this.#options));
-      }
-      throw requestFailed(error, [credential?.value, current?.token.value]);
-    }
-  }
-
-  async #prepare(signal: AbortSignal): Promise<void> {
-    const { client, clock } = this.#options;
-    if (!client.prepare) return;
-    const work = async (inTime: AbortSignal): Promise<void> => {
-      try {
-        await client.prepare?.({ signal: inTime });
-      } catch {
-        // The request will fail for the same reason, and report it.
-      }
-    };
-    await withDeadline(work, {
-      clock,
-      timeoutMs: PREPARE_TIMEOUT_MS,
-      signal,
-      late: () => timedOut('The client was not ready', PREPARE_TIMEOUT_MS),
-    });
-  }
-
-  #inTime<T>(signal: AbortSignal, work: (signal: AbortSignal) => Promise<T>): Promise<T> {
-    const { clock, attemptTimeoutMs: timeoutMs } = this.#options;
-    const late = (): Error => timedOut('The client gave no answer', timeoutMs);
-    return withDeadline(work, { clock, timeoutMs, signal, late });
-  }
+/**
+ * Requests one token and checks that it is valid. Resolves to the current lease itself if the server returned the same
+ * token.
+ * @throws {TokenError} if there is none; the reason of `signal` when that aborts.
+ */
+export async function mintToken(options: TokenMintOptions, context: MintContext): Promise<TokenLease> {
+  const { current } = context;
+  const token = await request(options, context);
+  const lease = current?.token.equals(token) ? current : new TokenLease(token, options.clock);
+  if (lease.remainingMs() > 0) return lease;
+  throw new TokenError(
+    'ERR_TOKEN_EXPIRED',
+    `The new token has already expired: ${String(token)}, and this machine's clock says ${isoTime(options.clock.now())}`,
+  );
 }
 
-function timedOut(what: string, timeoutMs: number): TokenError {
-  return new TokenError('ERR_TOKEN_TIMEOUT', `${what} within ${timeoutMs} ms`);
+async function request(
+  options: TokenMintOptions,
+  { current, credential, signal }: MintContext,
+): Promise<ServiceAccountToken> {
+  const { client, audiences, expirationSeconds, tokenFile, attemptTimeoutMs, clock } = options;
+  const inTime = <T>(
+    what: string,
+    timeoutMs: number,
+    work: (signal: AbortSignal) => Promise<T>,
+  ): Promise<T> =>
+    withDeadline(work, {
+      clock,
+      timeoutMs,
+      signal,
+      late: () => new TokenError('ERR_TOKEN_TIMEOUT', `${what} within ${timeoutMs} ms`),
+    });
+  const noAnswer = 'The client gave no answer';
+  if (client.prepare) {
+    // If it fails, the request fails for the same reason, and reports it.
+    const prepared = async (until: AbortSignal): Promise<unknown> => client.prepare?.({ signal: until });
+    await inTime('The client was not ready', PREPARE_TIMEOUT_MS, (until) => prepared(until).catch(() => {}));
+  }
+  try {
+    const asked = { audiences, expirationSeconds, ...(credential && { credential }) };
+    const ask = (until: AbortSignal): Promise<unknown> => client.requestToken(asked, { signal: until });
+    return tokenFromAnswer(await inTime(noAnswer, attemptTimeoutMs, ask));
+  } catch (error) {
+    if (signal.aborted) throw error;
+    if (tokenFile !== false && errnoOf(error) === 'ERR_TOKEN_UNSUPPORTED') {
+      return inTime(noAnswer, attemptTimeoutMs, () => readToken(tokenFile, options));
+    }
+    throw requestFailed(error, [credential?.value, current?.token.value]);
+  }
 }
 
 /** Converts an error of a client into a `TokenError` that shows no token. */

@@ -8,7 +8,7 @@ import type { ValueSource } from '../core/value-source.js';
 import { Alarm } from '../core/alarm.js';
 import { TokenDelivery } from './delivery.js';
 import type { TokenLease } from './lease.js';
-import { TokenMint } from './mint.js';
+import { mintToken } from './mint.js';
 import { NextAttempt } from './next-attempt.js';
 import { markHandled, NextOutcome } from '../core/outcome.js';
 import { AttemptRecord } from './attempt-record.js';
@@ -57,7 +57,6 @@ export class TokenRefresher
   implements ValueSource<ServiceAccountToken>
 {
   readonly #options: ResolvedRefresherOptions;
-  readonly #mint: TokenMint;
   readonly #record: AttemptRecord;
   readonly #deliveries: readonly TokenDelivery[];
   readonly #tokenFile: TokenFile | undefined;
@@ -81,7 +80,6 @@ export class TokenRefresher
     const { name, clock, signal } = resolved;
     super({ kind: 'TokenRefresher', name, signal, clock, description: refresherDescription });
     this.#options = resolved;
-    this.#mint = new TokenMint(resolved);
     this.#record = new AttemptRecord(resolved.unhealthyAfter);
     this.#next = new NextAttempt({
       ...resolved,
@@ -94,7 +92,7 @@ export class TokenRefresher
       traced: (sink: string, deliver: () => Promise<void>) =>
         this.trace('token.delivery', { sink }, deliver, () => 'delivered'),
       onDelivered: (sink: string, token: ServiceAccountToken) => {
-        this.#record.delivered(clock.now());
+        this.#record.recorded.lastDeliveryAt = clock.now();
         this.dispatch('delivered', { sink, token });
       },
       onFailed: (sink: string, error: TokenError) => this.dispatch('undelivered', { sink, error }),
@@ -226,12 +224,14 @@ export class TokenRefresher
   #attempt(): void {
     this.#phase = 'refreshing';
     const reason = this.#next.begun();
-    this.#record.attempted(reason, this.#options.clock.now());
+    const { recorded } = this.#record;
+    recorded.lastWakeReason = reason;
+    recorded.lastAttemptAt = this.#options.clock.now();
     const credential = this.#credential;
     const request = this.trace(
       'token.request',
       { reason },
-      () => this.#mint.mint({ current: this.#lease, credential, signal: this.lifetime.signal }),
+      () => mintToken(this.#options, { current: this.#lease, credential, signal: this.lifetime.signal }),
       (lease) => (lease === this.#lease ? 'unchanged' : 'issued'),
     );
     const attempt = request.then(
