@@ -169,7 +169,15 @@ export abstract class WatchedProvider implements ConfigProvider {
    * @throws {ConfigError} (rejects) `ERR_CONFIG_MISSING`, `ERR_CONFIG_UNREADABLE`.
    */
   protected async snapshot(wanted: string): Promise<Exclude<Snapshot, MissingSnapshot> | undefined> {
-    const snapshot = await this.#observe();
+    const isKnown = this.#isRunning && this.#hasReported && this.#isReadable;
+    let snapshot = isKnown ? this.#watcher.current : undefined;
+    try {
+      snapshot ??= await this.#watcher.snapshot();
+    } catch (error) {
+      if (!(error instanceof ResilientError)) throw error;
+      throw configError('ERR_CONFIG_UNREADABLE', this.name, error.message);
+    }
+    this.#digest = snapshot.digest;
     if (snapshot.kind !== 'missing') return snapshot;
     if (this.#optional) return undefined;
     throw configError('ERR_CONFIG_MISSING', this.name, `no such ${wanted}`);
@@ -190,22 +198,5 @@ export abstract class WatchedProvider implements ConfigProvider {
 
   get #isRunning(): boolean {
     return !['idle', 'starting', 'closed'].includes(this.#watcher.state);
-  }
-
-  async #observe(): Promise<Snapshot> {
-    try {
-      const snapshot = this.#reported ?? (await this.#watcher.snapshot());
-      this.#digest = snapshot.digest;
-      return snapshot;
-    } catch (error) {
-      if (!(error instanceof ResilientError)) throw error;
-      throw configError('ERR_CONFIG_UNREADABLE', this.name, error.message);
-    }
-  }
-
-  /** The state last reported by the watcher, unless it is outdated. */
-  get #reported(): Snapshot | undefined {
-    const isKnown = this.#isRunning && this.#hasReported && this.#isReadable;
-    return isKnown ? this.#watcher.current : undefined;
   }
 }

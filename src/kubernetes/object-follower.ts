@@ -176,11 +176,16 @@ export class ObjectFollower<T> {
       resourceVersion: this.#version ?? '',
       timeoutSeconds: String(seconds),
     });
-    const silence = new Silence(clock, signal);
+    const ended = new AbortController();
+    const forget = onAbort(signal, () => ended.abort(signal.reason));
+    const listen = (): Scheduled =>
+      clock.schedule(() => ended.abort(new Error(`the watch was silent for ${SILENCE_MS} ms`)), SILENCE_MS);
+    let silence = listen();
     try {
       const accept = this.#accept('PartialObjectMetadata');
-      for await (const line of client.lines({ method: 'GET', path, accept, signal: silence.signal })) {
-        silence.interrupt();
+      for await (const line of client.lines({ method: 'GET', path, accept, signal: ended.signal })) {
+        silence.cancel();
+        silence = listen();
         if (line.trim() === '') continue;
         const { type, object } = eventOf(line);
         onSuccess();
@@ -190,9 +195,11 @@ export class ObjectFollower<T> {
         signal.throwIfAborted();
       }
     } catch (error) {
-      if (!silence.isOver) throw error;
+      // Unless it was ended for its silence.
+      if (signal.aborted || !ended.signal.aborted) throw error;
     } finally {
-      silence.end();
+      silence.cancel();
+      forget();
     }
     if (clock.monotonic() < endsAt - EARLY_MS) onInterruption();
   }
@@ -204,49 +211,6 @@ export class ObjectFollower<T> {
 
   #accept(as: string): string {
     return this.#options.isMetadataOnly ? `application/json;as=${as};${METADATA}` : 'application/json';
-  }
-}
-
-/** Aborts a watch that says nothing for too long. */
-class Silence {
-  /** Whether the watch was aborted for its silence. */
-  isOver = false;
-  readonly #clock: Clock;
-  readonly #controller = new AbortController();
-  readonly #stop: () => void;
-  #timer: Scheduled | undefined;
-  #heardAt: number;
-
-  constructor(clock: Clock, signal: AbortSignal) {
-    this.#clock = clock;
-    this.#heardAt = clock.monotonic();
-    this.#stop = onAbort(signal, () => this.#controller.abort(signal.reason));
-    this.#listen(SILENCE_MS);
-  }
-
-  get signal(): AbortSignal {
-    return this.#controller.signal;
-  }
-
-  interrupt(): void {
-    this.#heardAt = this.#clock.monotonic();
-  }
-
-  end(): void {
-    this.#timer?.cancel();
-    this.#stop();
-  }
-
-  #listen(ms: number): void {
-    this.#timer = this.#clock.schedule(() => {
-      const restMs = this.#heardAt + SILENCE_MS - this.#clock.monotonic();
-      if (restMs > 0) {
-        this.#listen(restMs);
-        return;
-      }
-      this.isOver = true;
-      this.#controller.abort(new Error(`the watch was silent for ${SILENCE_MS} ms`));
-    }, ms);
   }
 }
 

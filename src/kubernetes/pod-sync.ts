@@ -165,6 +165,8 @@ export class PodSync extends Component<PodSyncEvents, PodSyncStatus> {
       onBehind: (pod, waitedMs) => {
         this.#behind += 1;
         this.dispatch('behind', { ...namesIn(pod), waitedMs });
+        // No patch is left that could succeed.
+        if (this.#queue.length === 0) this.#succeeded('patch pods');
       },
       onFailure: (error, delayMs) => this.#failed('patch pods', error, delayMs),
     });
@@ -334,8 +336,8 @@ export class PodSync extends Component<PodSyncEvents, PodSyncStatus> {
       onSuccess: () => this.#succeeded(what),
       onFailure: (error, delayMs) => this.#failed(what, error, delayMs),
     });
-    // It only ends with the lifetime.
-    void this.lifetime.track(follower.follow(this.lifetime.signal)).catch(() => {});
+    // It only ends with the lifetime, which does not wait for a client that ignores its signal.
+    void this.lifetime.untilEnd(follower.follow(this.lifetime.signal)).catch(() => {});
     return listed.promise;
   }
 

@@ -134,7 +134,7 @@ export class TlsFiles extends WatchedValue<TlsCredentials, TlsFilesEvents, TlsFi
     this.#expiryWarningMs = own.expiryWarningMs;
     const onJump = (): void => void this.#expiry.hasten(0);
     this.#expiry = new Alarm(this.clock, false, () => this.#watchExpiry(), onJump);
-    this.#again = new Alarm(this.clock, false, () => this.#tryAgain());
+    this.#again = new Alarm(this.clock, false, () => this.#refused && super.take(this.#refused));
     this.#patienceMs = rest.groupSettleMs ?? GROUP_SETTLE_MS;
     this.#patience = new Alarm(this.clock, false, () => this.#refuseHalf());
   }
@@ -210,9 +210,10 @@ export class TlsFiles extends WatchedValue<TlsCredentials, TlsFilesEvents, TlsFi
   }
 
   protected override onRefused(error: Error, snapshot: Snapshot): boolean {
+    const isReported = this.#refused === snapshot;
     this.#refused = snapshot;
     this.#again.set(RETRY_MS);
-    return this.#mayBeHalf(error, snapshot);
+    return isReported || this.#mayBeHalf(error, snapshot);
   }
 
   /** Whether the other half of a renewed pair may follow: one file, or one revision, is complete. */
@@ -243,18 +244,6 @@ export class TlsFiles extends WatchedValue<TlsCredentials, TlsFilesEvents, TlsFi
     this.#again.clear();
     this.#forgetHalf();
     return super.onClose();
-  }
-
-  #tryAgain(): void {
-    const refused = this.#refused;
-    if (!refused) return;
-    try {
-      this.parse(refused);
-    } catch {
-      this.#again.set(RETRY_MS);
-      return;
-    }
-    this.take(refused);
   }
 
   /** Emits `expiring` or `expired` when due, and sets the alarm for the next one. */

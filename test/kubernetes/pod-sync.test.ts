@@ -139,6 +139,46 @@ describe('kindness', () => {
     expect(behind).toContainEqual({ namespace: 'shop', pod: 'p9', waitedMs: expect.any(Number) as number });
   });
 
+  test('it is healthy again once every pod whose patches fail is left to kubelet', async () => {
+    const { clock, server, client, sync, update, until } = await podSyncScene();
+    server.putObject('pods', podOf('a', [app]));
+    const running = await sync({
+      maxDelayMs: 30_000,
+      client: {
+        request: (request) =>
+          request.method === 'PATCH'
+            ? Promise.reject(new Error('connection refused'))
+            : client.request(request),
+        lines: (request) => client.lines(request),
+      },
+    });
+    update('app');
+    await until(async () => {
+      await clock.advance(1_000);
+      expect(running.status().healthy).toBe(false);
+    });
+    await until(async () => {
+      await clock.advance(1_000);
+      expect(running.status()).toMatchObject({ behind: 1, healthy: true });
+    });
+  });
+
+  test('close() does not wait for a client that ignores its signal', async () => {
+    const { clock, client } = await podSyncScene();
+    const stuck = new Promise<never>(() => {});
+    const lines = async function* (): AsyncGenerator<string> {
+      yield await stuck;
+    };
+    const running = new PodSync({
+      client: { request: (request) => client.request(request), lines },
+      clock,
+      namespaces: ['shop'],
+    });
+    await running.start();
+    await running.close();
+    expect(running.state).toBe('closed');
+  });
+
   test('a splay spreads the pods of an object, every one at the same place in each replica', async () => {
     const { server, clock, sync, until, update } = await podSyncScene();
     for (let index = 0; index < 10; index += 1) {
