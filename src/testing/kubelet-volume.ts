@@ -1,9 +1,19 @@
 import fs from 'node:fs';
 import { basename, dirname, join, resolve } from 'node:path';
 
-import { type Clock, isoTime, systemClock } from '../core/clock.js';
-import { type Random, systemRandom } from '../core/random.js';
-import { checkPath, describe } from '../core/options.js';
+import type { Clock } from '../core/clock.js';
+import type { Random } from '../core/random.js';
+import {
+  checkPath,
+  describe,
+  flag,
+  matching,
+  oneOf,
+  port,
+  PORT_OPTIONS,
+  resolveOptions,
+} from '../core/options.js';
+import { DATA_LINK as DATA, KUBELET_PENDING_LINK, revisionName, topOf } from '../fs/volume-layout.js';
 import { checkedFiles, type CheckedFile, type VolumeFiles } from './volume-file.js';
 import {
   changeGroup,
@@ -53,8 +63,18 @@ export interface KubeletVolumeOptions {
   readonly random?: Random | undefined;
 }
 
-const DATA = '..data';
-const NEXT_DATA = '..data_tmp';
+const OPTIONS = {
+  swap: oneOf<'rename' | 'remove'>('rename', ['rename', 'remove']),
+  links: oneOf<'after' | 'before'>('after', ['after', 'before']),
+  fsGroup: matching<number | undefined>(
+    undefined,
+    'the number of a group',
+    (value) => Number.isInteger(value) && (value as number) >= 0,
+  ),
+  keepOldRevisions: flag(false),
+  clock: port<Pick<Clock, 'now'>>(PORT_OPTIONS.clock.fallback, 'now'),
+  random: PORT_OPTIONS.random,
+};
 
 /** How often Go's `os.MkdirTemp` tries another name. */
 const NAME_ATTEMPTS = 10_000;
@@ -103,42 +123,15 @@ const NAME_ATTEMPTS = 10_000;
 export class KubeletVolume {
   /** Absolute path of the volume. */
   readonly directory: string;
-  readonly #swapShape: 'rename' | 'remove';
-  readonly #linkOrder: 'after' | 'before';
-  readonly #fsGroup: number | undefined;
-  readonly #keepOldRevisions: boolean;
-  readonly #clock: Pick<Clock, 'now'>;
-  readonly #random: Random;
+  readonly #options: ReturnType<typeof resolveOptions<typeof OPTIONS>>;
 
   /**
    * Touches no file.
-   * @throws {TypeError} for an empty directory, an unknown option or a wrong value.
+   * @throws {TypeError} for an empty directory, or a wrong option.
    */
-  constructor(directory: string | URL, options: KubeletVolumeOptions = {}) {
-    const path = checkPath('KubeletVolume', 'directory', directory);
-    const {
-      fsGroup,
-      swap = 'rename',
-      links = 'after',
-      keepOldRevisions = false,
-      clock = systemClock,
-      random = systemRandom,
-      ...unknown
-    } = options;
-    const [stranger] = Object.keys(unknown);
-    if (stranger !== undefined) throw new TypeError(`KubeletVolume: unknown option '${stranger}'`);
-    mustBeOneOf('swap', swap, ['rename', 'remove']);
-    mustBeOneOf('links', links, ['after', 'before']);
-    if (fsGroup !== undefined && (!Number.isInteger(fsGroup) || fsGroup < 0)) {
-      throw new TypeError(`KubeletVolume: fsGroup must be a group's number, got ${String(fsGroup)}`);
-    }
-    this.directory = resolve(path);
-    this.#fsGroup = fsGroup;
-    this.#swapShape = swap;
-    this.#linkOrder = links;
-    this.#keepOldRevisions = keepOldRevisions;
-    this.#clock = clock;
-    this.#random = random;
+  constructor(directory: string | URL, options?: KubeletVolumeOptions) {
+    this.directory = resolve(checkPath('KubeletVolume', 'directory', directory));
+    this.#options = resolveOptions('KubeletVolume', options, OPTIONS);
   }
 
   /** The path under which users of the volume find `key`; also for `..data` and `..data_tmp`. */
@@ -161,8 +154,7 @@ export class KubeletVolume {
 
   /**
    * Publishes `files` as the contents of the volume, all steps at once.
-   * @throws {TypeError} what {@link steps} throws.
-   * @throws the errno error of a failed system call, as {@link steps} does.
+   * @throws as {@link steps}.
    */
   publish(files: VolumeFiles): PublishResult {
     const update = this.steps(files);
@@ -177,7 +169,7 @@ export class KubeletVolume {
    * description of it. Calls without a visible effect, such as closing a file, are made together with the next one. To
    * simulate a crash, stop with `break` or `return()`.
    *
-   * @throws {TypeError} immediately, for a key that kubelet would refuse or a value that is not a file.
+   * @throws {TypeError | RangeError} immediately, for a key that kubelet would refuse or a value that is not a file.
    * @throws the errno error of a failed system call, from `next()`, after what kubelet cleans up is cleaned up
    *   (as steps of their own): EEXIST at a stale `..data_tmp`, EINVAL when `..data` is not a link.
    */
@@ -195,19 +187,20 @@ export class KubeletVolume {
     const old = this.#ownRevision;
     const vanished = old === undefined ? [] : vanishedPaths(this.path(old), entries);
     if (old !== undefined && vanished.length === 0 && holds(this.path(old), entries)) {
-      if (this.#linkOrder === 'after') yield* this.#link(entries);
+      if (this.#options.links === 'after') yield* this.#link(entries);
       return { changed: false, revision: old };
     }
     const revision = yield* this.#makeRevision();
     yield* writeFiles(this.path(revision), entries);
-    if (this.#fsGroup !== undefined) yield* this.#setGroup(this.#fsGroup, revision, old);
-    if (this.#linkOrder === 'before') yield* this.#link(entries);
+    const { fsGroup } = this.#options;
+    if (fsGroup !== undefined) yield* this.#setGroup(fsGroup, revision, old);
+    if (this.#options.links === 'before') yield* this.#link(entries);
     yield* this.#swap(revision);
-    if (this.#linkOrder === 'after') yield* this.#link(entries);
+    if (this.#options.links === 'after') yield* this.#link(entries);
     for (const path of vanished) {
       if (!path.includes('/')) yield* unlinkIfAny(this.path(path));
     }
-    if (old !== undefined && !this.#keepOldRevisions) yield* removeAll(this.path(old));
+    if (old !== undefined && !this.#options.keepOldRevisions) yield* removeAll(this.path(old));
     return { changed: true, revision };
   }
 
@@ -219,9 +212,9 @@ export class KubeletVolume {
   }
 
   *#makeRevision(): Generator<VolumeStep, string> {
-    const prefix = `..${isoTime(this.#clock.now()).slice(0, 19).replace(/\D/g, '_')}.`;
+    const { clock, random } = this.#options;
     for (let attempt = 1; ; attempt += 1) {
-      const revision = `${prefix}${Math.floor(this.#random() * 2 ** 32)}`;
+      const revision = revisionName(clock.now(), random);
       const path = this.path(revision);
       try {
         fs.mkdirSync(path, 0o700);
@@ -249,7 +242,7 @@ export class KubeletVolume {
 
   *#swap(revision: string): Generator<VolumeStep, void> {
     const data = this.path(DATA);
-    const next = this.path(NEXT_DATA);
+    const next = this.path(KUBELET_PENDING_LINK);
     try {
       yield symlink(revision, next);
     } catch (error) {
@@ -257,7 +250,7 @@ export class KubeletVolume {
       throw error;
     }
     try {
-      if (this.#swapShape === 'rename') {
+      if (this.#options.swap === 'rename') {
         fs.renameSync(next, data);
         yield { name: 'rename', path: data };
       } else {
@@ -273,21 +266,12 @@ export class KubeletVolume {
   }
 
   *#link(entries: readonly CheckedFile[]): Generator<VolumeStep, void> {
-    const names = new Set(entries.map(({ key }) => key.split('/', 1).join()));
+    const names = new Set(entries.map(({ key }) => topOf(key)));
     for (const name of names) {
       if (isMissing(this.path(name))) yield symlink(`${DATA}/${name}`, this.path(name));
     }
   }
 }
-
-// ------------------------------------------------------------------------------------------------- checking
-
-function mustBeOneOf(option: string, value: string, wanted: readonly string[]): void {
-  if (wanted.includes(value)) return;
-  throw new TypeError(`KubeletVolume: ${option} must be '${wanted.join("' or '")}', got ${value}`);
-}
-
-// -------------------------------------------------------------------------------------------------- reading
 
 /** The entries of the revision that are neither one of the files nor an ancestor of one. */
 function vanishedPaths(revision: string, entries: readonly CheckedFile[]): string[] {

@@ -11,7 +11,7 @@ import {
 /** A volume whose revisions are called `@1`, `@2`... in {@link described}. */
 export function volumeAt(directory: string, options: KubeletVolumeOptions = {}): KubeletVolume {
   let digits = 0;
-  const random = (): number => (digits += 1) / 2 ** 32;
+  const random = (): number => (digits += 1) / 1e9;
   return new KubeletVolume(directory, { clock: new FakeClock(), random, ...options });
 }
 

@@ -62,7 +62,7 @@ describe('fsGroup', () => {
   });
 
   test('has to be the number of a group', () => {
-    expect(() => new KubeletVolume(home, { fsGroup: -1 })).toThrow('fsGroup must be');
+    expect(() => new KubeletVolume(home, { fsGroup: -1 })).toThrow('"fsGroup" must be');
     expect(() => new KubeletVolume(home, { fsGroup: '1' as never })).toThrow(TypeError);
   });
 });
@@ -212,11 +212,11 @@ describe('wrong input', () => {
     ['', 'must name a file'],
     ['.', 'must name a file'],
     ['/a', 'must be a relative path'],
-    ['a/../b', "must not contain '..'"],
-    ['..a', "must not start with '..'"],
-    ['./..a', "must not start with '..'"],
+    ['a/../b', 'must not contain ".."'],
+    ['..a', 'must not begin with ".."'],
+    ['./..a', 'must not begin with ".."'],
     ['a\0', 'must not contain a NUL byte'],
-    ['é'.repeat(128), 'must have names of at most 255 bytes'],
+    ['é'.repeat(128), 'must have elements of at most 255 bytes'],
     ['a/'.repeat(2048) + 'a', 'must be at most 4096 bytes'],
   ])('the key %j is refused at once', (key, why) => {
     const volume = volumeAt(join(home, 'volume'));
@@ -261,15 +261,15 @@ describe('wrong input', () => {
     const wrong = (file: unknown) => () => volume.publish({ token: file } as VolumeFiles);
     for (const file of [4711, null, undefined, { data: 4711 }, ['4711'], { data: '4711', mode: 0o10000 }]) {
       expect(wrong(file)).toThrow(TypeError);
-      expect(wrong(file)).toThrow(/^KubeletVolume: key 'token' (?!.*4711)/);
+      expect(wrong(file)).toThrow(/^KubeletVolume: key "token" (?!.*4711)/);
     }
   });
 
   test.each([
     ['', {}, 'directory'],
-    ['x', { swap: 'move' }, "swap must be 'rename' or 'remove', got move"],
-    ['x', { links: 'never' }, "links must be 'after' or 'before', got never"],
-    ['x', { swop: 'rename' }, "unknown option 'swop'"],
+    ['x', { swap: 'move' }, '"swap" must be one of "rename", "remove", got "move"'],
+    ['x', { links: 'never' }, '"links" must be one of "after", "before", got "never"'],
+    ['x', { swop: 'rename' }, 'unknown option "swop"'],
   ])('new KubeletVolume(%j, %j) throws', (directory, options, why) => {
     expect(() => new KubeletVolume(directory, options as KubeletVolumeOptions)).toThrow(why);
   });
