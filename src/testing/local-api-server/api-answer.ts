@@ -42,80 +42,52 @@ export function failure(status: number, message: string, retryAfterSeconds?: num
 }
 
 const AUTHENTICATION = 'authentication.k8s.io';
-const authenticationVersion = { groupVersion: `${AUTHENTICATION}/v1`, version: 'v1' };
-const authenticationGroup = {
-  name: AUTHENTICATION,
-  versions: [authenticationVersion],
-  preferredVersion: authenticationVersion,
+const CERTIFICATES = 'certificates.k8s.io';
+
+const READ = ['get', 'list'];
+const FOLLOW = [...READ, 'watch'];
+
+/** The resources by the path of their document: the name, the kind, the verbs, and whether they are in namespaces. */
+const RESOURCES: Readonly<
+  Record<string, readonly (readonly [name: string, kind: string, verbs: string[], namespaced?: boolean])[]>
+> = {
+  '/api/v1': [
+    ['serviceaccounts', 'ServiceAccount', READ, true],
+    ['configmaps', 'ConfigMap', FOLLOW, true],
+    ['secrets', 'Secret', FOLLOW, true],
+    ['pods', 'Pod', [...FOLLOW, 'patch'], true],
+  ],
+  [`/apis/${AUTHENTICATION}/v1`]: [
+    ['tokenreviews', 'TokenReview', ['create']],
+    ['selfsubjectreviews', 'SelfSubjectReview', ['create']],
+  ],
+  [`/apis/${CERTIFICATES}/v1`]: [
+    ['podcertificaterequests', 'PodCertificateRequest', ['create', ...READ], true],
+    ['clustertrustbundles', 'ClusterTrustBundle', READ],
+  ],
 };
 
-const CERTIFICATES = 'certificates.k8s.io';
-const certificatesVersion = { groupVersion: `${CERTIFICATES}/v1`, version: 'v1' };
-const certificatesGroup = {
-  name: CERTIFICATES,
-  versions: [certificatesVersion],
-  preferredVersion: certificatesVersion,
+/** A resource of `v1` whose objects are of another group. */
+const TOKEN_REQUEST = {
+  ...{ name: 'serviceaccounts/token', singularName: '', kind: 'TokenRequest', verbs: ['create'] },
+  ...{ namespaced: true, group: AUTHENTICATION, version: 'v1' },
 };
 
 /** The discovery documents by path; without a TokenRequest API they do not list it. */
 export function discovery(path: string, hasTokenRequest: boolean): unknown {
-  switch (path) {
-    case '/version':
-      return { major: '1', minor: '34', gitVersion: 'v1.34.0', platform: 'linux/amd64' };
-    case '/api':
-      return { kind: 'APIVersions', versions: ['v1'], serverAddressByClientCIDRs: [] };
-    case '/apis':
-      return { kind: 'APIGroupList', apiVersion: 'v1', groups: [authenticationGroup, certificatesGroup] };
-    case `/apis/${AUTHENTICATION}`:
-      return { kind: 'APIGroup', apiVersion: 'v1', ...authenticationGroup };
-    case '/api/v1':
-      return resourceList('v1', [
-        { name: 'serviceaccounts', namespaced: true, kind: 'ServiceAccount', verbs: ['get', 'list'] },
-        { name: 'configmaps', namespaced: true, kind: 'ConfigMap', verbs: ['get', 'list', 'watch'] },
-        { name: 'secrets', namespaced: true, kind: 'Secret', verbs: ['get', 'list', 'watch'] },
-        { name: 'pods', namespaced: true, kind: 'Pod', verbs: ['get', 'list', 'patch', 'watch'] },
-        ...(hasTokenRequest ? [tokenRequestResource] : []),
-      ]);
-    case `/apis/${AUTHENTICATION}/v1`:
-      return resourceList(`${AUTHENTICATION}/v1`, [
-        { name: 'tokenreviews', namespaced: false, kind: 'TokenReview', verbs: ['create'] },
-        { name: 'selfsubjectreviews', namespaced: false, kind: 'SelfSubjectReview', verbs: ['create'] },
-      ]);
-    case `/apis/${CERTIFICATES}`:
-      return { kind: 'APIGroup', apiVersion: 'v1', ...certificatesGroup };
-    case `/apis/${CERTIFICATES}/v1`:
-      return resourceList(`${CERTIFICATES}/v1`, [
-        {
-          name: 'podcertificaterequests',
-          namespaced: true,
-          kind: 'PodCertificateRequest',
-          verbs: ['create', 'get', 'list'],
-        },
-        {
-          name: 'clustertrustbundles',
-          namespaced: false,
-          kind: 'ClusterTrustBundle',
-          verbs: ['get', 'list'],
-        },
-      ]);
-    default:
-      return undefined;
-  }
-}
-
-const tokenRequestResource = {
-  name: 'serviceaccounts/token',
-  namespaced: true,
-  group: AUTHENTICATION,
-  version: 'v1',
-  kind: 'TokenRequest',
-  verbs: ['create'],
-};
-
-function resourceList(
-  groupVersion: string,
-  resources: readonly Readonly<Record<string, unknown>>[],
-): unknown {
-  const named = resources.map((resource) => ({ singularName: '', ...resource }));
-  return { kind: 'APIResourceList', apiVersion: 'v1', groupVersion, resources: named };
+  const groups = [AUTHENTICATION, CERTIFICATES].map((name) => {
+    const version = { groupVersion: `${name}/v1`, version: 'v1' };
+    return { name, versions: [version], preferredVersion: version };
+  });
+  if (path === '/version') return { major: '1', minor: '34', gitVersion: 'v1.34.0', platform: 'linux/amd64' };
+  if (path === '/api') return { kind: 'APIVersions', versions: ['v1'], serverAddressByClientCIDRs: [] };
+  if (path === '/apis') return { kind: 'APIGroupList', apiVersion: 'v1', groups };
+  const group = groups.find(({ name }) => path === `/apis/${name}`);
+  if (group) return { kind: 'APIGroup', apiVersion: 'v1', ...group };
+  const listed = RESOURCES[path]?.map(([name, kind, verbs, namespaced = false]): object => {
+    return { name, singularName: '', namespaced, kind, verbs };
+  });
+  if (path === '/api/v1' && hasTokenRequest) listed?.push(TOKEN_REQUEST);
+  const groupVersion = path.replace(/^\/apis?\//, '');
+  return listed && { kind: 'APIResourceList', apiVersion: 'v1', groupVersion, resources: listed };
 }
