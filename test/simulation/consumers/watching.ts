@@ -102,8 +102,7 @@ export class Watching {
       this.#violated(new Violation(4, 'the same was told twice'));
     }
     this.#last = change;
-    // Nobody hears of what is removed from a published revision.
-    if (change.cause === 'resync' && added.length + changed.length > 0) this.#resyncs += 1;
+    if (change.cause === 'resync') this.#resyncs += 1;
     if (this.extra !== undefined) now.delete(this.extra);
     const units = byUnit(now, this.#watched.unitOf);
     this.#world.note('program', `is told ${current.kind} ${[...units.values()].join('| ')}`);
