@@ -21,15 +21,17 @@ const points = new Map<string, Channel>(
 );
 type OperationChannel = TracingChannel<unknown, OperationMessage>;
 
-/** The tracing channels `resilient-watcher.<name>`. */
+const operation = (name: OperationName): OperationChannel => tracingChannel(`resilient-watcher.${name}`);
+
+/** The tracing channels by the name of the operation. */
 export const operations: Readonly<Record<OperationName, OperationChannel>> = {
-  check: tracingChannel('resilient-watcher.check'),
-  'token.request': tracingChannel('resilient-watcher.token.request'),
-  'token.delivery': tracingChannel('resilient-watcher.token.delivery'),
-  'config.reload': tracingChannel('resilient-watcher.config.reload'),
-  write: tracingChannel('resilient-watcher.write'),
-  publish: tracingChannel('resilient-watcher.publish'),
-  action: tracingChannel('resilient-watcher.action'),
+  check: operation('check'),
+  'token.request': operation('token.request'),
+  'token.delivery': operation('token.delivery'),
+  'config.reload': operation('config.reload'),
+  write: operation('write'),
+  publish: operation('publish'),
+  action: operation('action'),
 };
 
 export const operationNames = Object.keys(operations) as readonly OperationName[];
