@@ -305,7 +305,7 @@ export class Session {
   readonly #end = (): void => {
     if (this.#state === 'closed') return;
     this.#state = 'idle';
-    // Not before the report, which would wait for it as long as for three lookups. A long look does it by itself.
+    // After the report, because scheduling the end of the budget takes as long as three lookups. A long look starts it itself.
     startTurnBudget();
     // In a later turn: if every look causes another hint, everything else must still get its turn.
     if (this.#cause !== undefined) this.#wait();
