@@ -20,13 +20,10 @@ export type Moved = typeof MOVED;
 export const MAX_ATTEMPTS = 20;
 
 /** Makes attempts until one succeeds. Only the first one uses shared answers. */
-export function* attempts<T>(
-  shared: Disk,
-  attempt: (disk: Disk, isFirst: boolean) => Steps<T | Moved>,
-): Steps<T | undefined> {
+export function* attempts<T>(shared: Disk, attempt: (disk: Disk) => Steps<T | Moved>): Steps<T | undefined> {
   for (let count = 0; count < MAX_ATTEMPTS; count += 1) {
     try {
-      const found = yield* attempt(count === 0 ? shared : shared.afresh, count === 0);
+      const found = yield* attempt(count === 0 ? shared : shared.afresh);
       if (found !== MOVED) return found;
     } catch (error) {
       if (!hasMoved(error)) throw error;

@@ -115,8 +115,8 @@ export const MUTANTS = [
   [
     'a link that leads nowhere is missing at once',
     path,
-    "if (at.kind === 'missing' && at.isGap && isFirst) return MOVED;",
-    '',
+    '(yield* wereRetargeted(at.route.links, disk.afresh))',
+    'false',
   ],
   [
     'a file that changed while it was read counts as complete',

@@ -79,6 +79,18 @@ test.concurrent.each(SHARES)(
   },
 );
 
+/** What random schedules have found since all of `npm test` ran without a violation. */
+test.concurrent.each([
+  ['key', 9_726],
+  ['around', 1_226],
+  ['alternating', 335],
+  ['groups', 10_567_682],
+  ['inside', 10_422_546],
+])('the invariants hold in a schedule that has violated one: %s %i', HANG_LIMIT, async (kind, seed) => {
+  const args = ['--kind', kind, '--seed', String(seed), '--runs', '1'];
+  expect(await simulate(...args)).toMatch(/^1 schedules in .*$/);
+});
+
 /** The first decisions of a schedule with two publications. */
 const ONE_SWAP = '0,0,0,0,0,1';
 

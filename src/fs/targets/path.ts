@@ -20,7 +20,7 @@ import { haveSameDirectories, mergeDirectories } from '../merge-directories.js';
 import type { Consulted, Found, Extent, Observation, Regrouped, Target } from '../observation.js';
 import type { ReadLimits } from '../read-limits.js';
 import { identityOf } from '../file-identity.js';
-import { resolve, type Resolution } from '../resolve.js';
+import { resolve, wereRetargeted, type Resolution } from '../resolve.js';
 import { SetSnapshot, type FileSnapshot, type SetKind } from '../snapshot.js';
 import { readingError, wrongPath } from '../target-error.js';
 import { TreeScope } from '../tree-scope.js';
@@ -75,7 +75,7 @@ export class PathTarget implements Target {
   *look(extent: Extent, now: number, shared: Disk): Steps<Observation> {
     const { consulted } = this.#last ?? { consulted: { directories: [] } };
     const seen = { consulted };
-    const found = yield* attempts(shared, (disk, isFirst) => this.#attempt(extent, now, disk, isFirst, seen));
+    const found = yield* attempts(shared, (disk) => this.#attempt(extent, now, disk, seen));
     return found ?? { kind: 'unstable', ...seen };
   }
 
@@ -84,14 +84,14 @@ export class PathTarget implements Target {
     extent: Extent,
     now: number,
     disk: Disk,
-    isFirst: boolean,
     seen: { consulted: Consulted },
   ): Steps<Observation | Moved> {
     try {
       const at = yield* resolve(this.path, disk);
       seen.consulted = at.route;
       // The target of a link may have been removed before it was entered.
-      if (at.kind === 'missing' && at.isGap && isFirst) return MOVED;
+      if (at.kind === 'missing' && at.isGap && (yield* wereRetargeted(at.route.links, disk.afresh)))
+        return MOVED;
       if (at.kind === 'unreadable' && hasMoved(at.error.cause)) return MOVED;
       if (at.kind !== 'found') this.#files?.touch();
       if (at.kind === 'unreadable') return { kind: 'unreadable', error: at.error, consulted: at.route };
