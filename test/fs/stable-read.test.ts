@@ -106,6 +106,21 @@ test('a target that is replaced during every attempt is an error after a while',
   expect(String(outcome)).toMatch(/replaced/);
 });
 
+test('a file that is replaced by a longer one between the lookup and the read is read whole', async () => {
+  const file = join(temporaryDirectory(), 'file');
+  writeFileSync(file, 'short');
+  writeFileSync(`${file}.new`, 'much longer');
+  let isReplaced = false;
+  const fs = faultyFileSystem((name, [path]) => {
+    if (name !== 'open' || path !== file || isReplaced) return;
+    isReplaced = true;
+    renameSync(`${file}.new`, file);
+  });
+  const snapshot = await read(file, { fs });
+  expect(isReplaced).toBe(true);
+  expect(String(snapshot.kind === 'file' && snapshot.content)).toBe('much longer');
+});
+
 test.each(['/victim', '../victim', '..', '..revision'])(
   'a volume whose ..data leads out of it by "%s" is refused, and nothing behind it is read',
   async (target) => {

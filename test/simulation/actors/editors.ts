@@ -28,7 +28,7 @@ export const EDITS: Readonly<Record<string, Program>> = {
   /** A new file, renamed into place: `sed -i`, `mv`, rsync. */
   *rename(fs, _world, path, text, pauseMs) {
     const temporary = `${path}.tmp`;
-    yield* write(fs, temporary, `${text}, renamed`, 2);
+    yield* write(fs, temporary, `renamed, ${text}`, 2);
     yield pauseMs;
     fs.renameSync(temporary, path);
     yield;
