@@ -12,9 +12,9 @@ const MAX_ALIASES = 1_000;
 const MAX_VALUES = 1_000_000;
 
 /**
- * Parses one YAML 1.2 document with the package `yaml`, which is loaded on first use. Duplicate keys,
- * unknown tags, integers beyond 2^53, numbers beyond 1.8e308, more than 1,000 aliases, and more than a million values when these are expanded
- * are refused. The package's messages quote the text, so only its error codes are reported.
+ * Parses one YAML 1.2 document with the package `yaml`, which is loaded on first use. Duplicate keys, unknown tags,
+ * integers beyond 2^53, numbers beyond 1.8e308, more than 1,000 aliases, and more than a million values when these are
+ * expanded are refused. The package's messages quote the text, so only its error codes are reported.
  */
 export const yamlParser: ConfigParser = {
   name: 'YAML',
