@@ -187,7 +187,7 @@ export abstract class Component<
   /** Calls the listeners, and publishes the event on its diagnostics channel if it has one. */
   override emit<E extends Names<Events>>(event: E, ...args: EventEmitter.EventArgs<Events, E>): boolean {
     const name = event as string;
-    const payload = (args as readonly unknown[])[0];
+    const [payload] = args as readonly unknown[];
     if (isObserved(name)) this.#publish(name, this.telemetryOf(name, Object(payload) as object));
     const isHeard = super.emit(event, ...args);
     if (!isHeard && name === 'error') warnOf(payload as Error);
@@ -240,7 +240,7 @@ export abstract class Component<
 
   /** Emits an event, unless the component is closed: work that began before the end may finish later. */
   protected dispatch<E extends keyof Events & string>(event: E, ...args: Events[E] & unknown[]): void {
-    if (this.lifecycleState !== 'closed') this.#emit(event, ...args);
+    this.tell(event, ...args);
   }
 
   /** `dispatch()` for an event that every subclass has, whatever others `Events` has. */

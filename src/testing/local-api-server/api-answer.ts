@@ -69,8 +69,13 @@ const RESOURCES: Readonly<
 
 /** A resource of `v1` whose objects are of another group. */
 const TOKEN_REQUEST = {
-  ...{ name: 'serviceaccounts/token', singularName: '', kind: 'TokenRequest', verbs: ['create'] },
-  ...{ namespaced: true, group: AUTHENTICATION, version: 'v1' },
+  name: 'serviceaccounts/token',
+  singularName: '',
+  namespaced: true,
+  group: AUTHENTICATION,
+  version: 'v1',
+  kind: 'TokenRequest',
+  verbs: ['create'],
 };
 
 /** The discovery documents by path; without a TokenRequest API they do not list it. */
