@@ -1,7 +1,6 @@
 import type * as undiciModule from 'undici';
 import type { Agent, buildConnector, Dispatcher } from 'undici';
 import type { Socket } from 'node:net';
-import { Readable } from 'node:stream';
 
 import { hasMethods } from '../core/options.js';
 import { exportsOf, PackageError } from '../core/package-error.js';
@@ -119,8 +118,9 @@ function newDispatcher(
       }
       const pool = this.#pool;
       const dispatchAgain = (): boolean => this.dispatch(request, handler);
-      // undici destroys the stream of a request that is taken back; other bodies have not been touched.
-      const isStream = request.body instanceof Readable;
+      // undici destroys the stream of a request that is taken back, which it knows by these methods. Other bodies have
+      // not been touched.
+      const isStream = hasMethods(request.body, ['pipe', 'on']);
       return pool.agent.dispatch(request, new Guard(pool, handler, isStream ? undefined : dispatchAgain));
     }
 
