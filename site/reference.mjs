@@ -21,7 +21,6 @@ const PURPOSES = {
   otel: 'Metrics and traces for `@opentelemetry/api`.',
   testing: 'Time, hints, volumes and an API server that a test controls.',
   doctor: 'Find out why a path never shows an update, or how soon it will.',
-  spiffe: 'Experimental: serve and verify the identities of a SPIFFE folder.',
 };
 const ORDER = Object.keys(PURPOSES);
 

@@ -13,6 +13,7 @@ export { grpcServerCredentials, type GrpcServerOptions } from './tls/grpc-server
 export { httpsAgent } from './tls/https-agent.js';
 export { ServedTls, serveTls, type ServedTlsStatus, type ServeTlsOptions } from './tls/serve-tls.js';
 export { sniCallback } from './tls/sni-callback.js';
+export { spiffeIdOf, type SpiffeId } from './tls/spiffe-id.js';
 export { TlsCredentials } from './tls/tls-credentials.js';
 export {
   TlsFiles,

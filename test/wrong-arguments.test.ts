@@ -20,13 +20,13 @@ import {
 } from '../src/index.js';
 import { renderKubeconfig, withTokenFile } from '../src/kubernetes.js';
 import { mintTestToken } from '../src/testing.js';
-import { serveSpiffe, spiffeAgent, spiffeFolder } from '../src/spiffe.js';
 import {
   grpcChannelCredentials,
   grpcServerCredentials,
   httpsAgent,
   serveTls,
   sniCallback,
+  spiffeIdOf,
   TlsFiles,
   undiciDispatcher,
 } from '../src/tls.js';
@@ -153,31 +153,7 @@ test.each<[message: RegExp, call: () => unknown]>([
   [/^observe: option "point" must be a function, got "log"$/, () => observe(any({ point: 'log' }))],
   [/^healthOf: every argument must be a component/, () => healthOf(any({}))],
   [/^findingsInManifests: documents must be an array, got "x"$/, () => findingsInManifests(any('x'))],
-  // Identities.
-  [
-    /^serveSpiffe: server must be .*node:https.*got undefined$/,
-    () => serveSpiffe(any(undefined), spiffeFolder('/run/id'), { authorize: () => true }),
-  ],
-  [
-    /^serveSpiffe: folder must be a TlsFiles, got "\/run\/id"$/,
-    () => serveSpiffe(createServer(), any('/run/id'), { authorize: () => true }),
-  ],
-  [
-    /^serveSpiffe: option "authorize" must be a function, got undefined$/,
-    () => serveSpiffe(createServer(), spiffeFolder('/run/id'), any(undefined)),
-  ],
-  [
-    /^serveSpiffe: unknown option "onRefuse"; known are authorize, onRefused, name, drainMs, /,
-    () => serveSpiffe(createServer(), spiffeFolder('/run/id'), any({ authorize() {}, onRefuse() {} })),
-  ],
-  [
-    /^spiffeAgent: option "authorize" must be a function, got undefined$/,
-    () => spiffeAgent(spiffeFolder('/run/id'), any(undefined)),
-  ],
-  [
-    /^spiffeAgent: folder must be a TlsFiles, got "\/run\/id"$/,
-    () => spiffeAgent(any('/run/id'), { authorize: () => true }),
-  ],
+  [/^spiffeIdOf: socket must be that of a connection, got undefined$/, () => spiffeIdOf(any(undefined))],
   [/^SecretFile: path must be/, () => new SecretFile(any(undefined))],
   [/^ResilientWatcher: path must be/, () => new ResilientWatcher(any(undefined))],
 ])('what is wrong is said: %s', async (message, call) => {

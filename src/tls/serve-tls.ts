@@ -44,8 +44,7 @@ export interface ServedTlsStatus extends ComponentStatus {
   readonly changes: number;
 }
 
-/** Checks of `ServeTlsOptions`. */
-export const SERVE_OPTIONS = {
+const SERVE_OPTIONS = {
   name: nonEmptyString(undefined),
   drainMs: milliseconds(DRAIN_MS),
   signal: PORT_OPTIONS.signal,
@@ -91,7 +90,7 @@ export class ServedTls extends Component<ComponentEvents, ServedTlsStatus> {
 
   /** @throws {TypeError | RangeError} for a wrong server or option. */
   constructor(server: Server, files: TlsFiles, options?: ServeTlsOptions) {
-    mustBeServer('serveTls', server);
+    mustBeServer(server);
     checkTlsFiles('serveTls', 'files', files);
     const { drainMs, name, signal, clock } = resolveOptions('serveTls', options, SERVE_OPTIONS);
     super({ kind: 'TlsServer', name: name ?? `serveTls ${files.path}`, signal, clock });
@@ -215,7 +214,7 @@ function givenOptions(server: Server, names: readonly string[]): SecureContextOp
 }
 
 /** @throws {TlsError} `ERR_TLS_UNSUPPORTED` for a server of `node:https` on Bun. */
-export function mustBeServer(owner: string, server: unknown): asserts server is Server {
+function mustBeServer(server: unknown): asserts server is Server {
   if (hasMethods(server, ['setSecureContext', 'on'])) return;
   if (hasMethods(server, ['listen', 'on']) && 'bun' in process.versions) {
     const message =
@@ -224,7 +223,7 @@ export function mustBeServer(owner: string, server: unknown): asserts server is 
     throw new TlsError('ERR_TLS_UNSUPPORTED', message);
   }
   const wanted = 'a server of node:https, node:tls, or createSecureServer() of node:http2';
-  throw new TypeError(`${owner}: server must be ${wanted}, got ${describe(server)}`);
+  throw new TypeError(`serveTls: server must be ${wanted}, got ${describe(server)}`);
 }
 
 function demandsCertificate(server: Server): boolean {

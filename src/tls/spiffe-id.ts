@@ -1,5 +1,8 @@
-import { X509Certificate } from 'node:crypto';
+import type { X509Certificate } from 'node:crypto';
+import type { Socket } from 'node:net';
 import type { TLSSocket } from 'node:tls';
+
+import { describe } from '../core/options.js';
 
 /** The SPIFFE ID of a workload, such as `spiffe://example.org/ns/default/sa/web`. */
 export interface SpiffeId {
@@ -13,8 +16,30 @@ export interface SpiffeId {
 const SPIFFE_ID = /^spiffe:\/\/([a-z0-9._-]{1,255})((?:\/[a-zA-Z0-9._-]+)+)$/;
 const MAX_LENGTH = 2_048;
 
-/** The only URI of a certificate, if it is the SPIFFE ID of a workload; otherwise undefined. */
-export function spiffeIdIn({ ca, subjectAltName = '' }: X509Certificate): SpiffeId | undefined {
+/**
+ * The SPIFFE ID of the peer of a connection, such as `request.socket`, as the X.509-SVID specification reads it: the only
+ * URI of its certificate. Undefined if the peer has none, if OpenSSL has not verified its certificate, and for a connection
+ * that has ended.
+ * @throws {TypeError} if `socket` is not an object.
+ */
+export function spiffeIdOf(socket: Socket): SpiffeId | undefined {
+  if (typeof socket !== 'object' || (socket as unknown) === null)
+    throw new TypeError(`spiffeIdOf: socket must be that of a connection, got ${describe(socket)}`);
+  const certificate = verifiedCertificate(socket as Partial<TLSSocket>);
+  return certificate && spiffeIdIn(certificate);
+}
+
+function verifiedCertificate(socket: Partial<TLSSocket>): X509Certificate | undefined {
+  try {
+    return socket.authorized ? socket.getPeerX509Certificate?.() : undefined;
+  } catch (error) {
+    // The socket of an HTTP/2 session that has ended throws whatever is asked.
+    if ((error as NodeJS.ErrnoException).code === 'ERR_HTTP2_SOCKET_UNBOUND') return undefined;
+    throw error;
+  }
+}
+
+function spiffeIdIn({ ca, subjectAltName = '' }: X509Certificate): SpiffeId | undefined {
   // Node.js quotes a name that contains a comma or a quote; a SPIFFE ID never does, and one that hides in another name
   // is not an ID.
   if (ca || subjectAltName.includes('"')) return undefined;
@@ -25,10 +50,4 @@ export function spiffeIdIn({ ca, subjectAltName = '' }: X509Certificate): Spiffe
     return undefined;
   const isDotted = path.split('/').some((segment) => segment === '.' || segment === '..');
   return isDotted ? undefined : { uri, trustDomain, path };
-}
-
-/** The SPIFFE ID of the peer of an accepted connection, such as `request.socket`; undefined if it has none. */
-export function spiffeIdOf(socket: Pick<TLSSocket, 'getPeerCertificate'>): SpiffeId | undefined {
-  const { raw } = socket.getPeerCertificate() as { readonly raw?: Buffer };
-  return raw && spiffeIdIn(new X509Certificate(raw));
 }

@@ -118,9 +118,9 @@ export class TlsFiles extends WatchedValue<TlsCredentials, TlsFilesEvents, TlsFi
    * working directory now.
    * @throws {TypeError | RangeError} for a wrong path or option.
    */
-  constructor(files: string | URL | TlsPaths, options?: TlsFilesOptions, layoutOf = tlsLayout) {
+  constructor(files: string | URL | TlsPaths, options?: TlsFilesOptions) {
     const { own, rest } = divideOptions('TlsFiles', options, OWN_OPTIONS, VALUE_OPTION_NAMES);
-    const layout = layoutOf(files);
+    const layout = tlsLayout(files);
     super({
       kind: 'TlsFiles',
       noun: 'usable certificate',

@@ -8,7 +8,7 @@ const TESTS: Readonly<Record<string, readonly string[]>> = {
   fs: ['wrong-arguments', 'fs/**/*', 'watch/*', 'watch/scenarios/scripted'],
   watch: ['wrong-arguments', 'watch/*', 'watch/*/*'],
   write: ['wrong-arguments', '{attacks,write}/*'],
-  tls: ['wrong-arguments', '{tls,spiffe}/*'],
+  tls: ['wrong-arguments', 'tls/*'],
 };
 
 /** Stryker asks for threads, which cannot change the umask or the user of their process. */

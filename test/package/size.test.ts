@@ -27,7 +27,6 @@ const BUDGETS: Readonly<Record<string, number>> = {
   'resilient-watcher/otel': 8,
   'resilient-watcher/prometheus': 7.5,
   'resilient-watcher/testing': 21,
-  'resilient-watcher/spiffe': 47,
   'resilient-watcher/tls': 48,
   'resilient-watcher/trust': 44,
 };

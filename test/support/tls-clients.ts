@@ -84,8 +84,11 @@ const ECHO = {
 } as const satisfies grpc.ServiceDefinition;
 
 /** A gRPC server that echoes, until the test is over. Returns its port. */
-export async function startGrpc(credentials: grpc.ServerCredentials): Promise<number> {
-  const server = new grpc.Server();
+export async function startGrpc(
+  credentials: grpc.ServerCredentials,
+  options?: grpc.ServerOptions,
+): Promise<number> {
+  const server = new grpc.Server(options);
   server.addService(ECHO, {
     echo: ({ request }: { request: Buffer }, callback: grpc.sendUnaryData<Buffer>) => callback(null, request),
   });
