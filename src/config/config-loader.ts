@@ -20,7 +20,7 @@
  *
  * Accepted values become `current`, and `change` is emitted if they differ. Changed values that are not accepted are
  * `rejected`, and validated again with every later change. With the option `trial`, accepted values that are not healthy
- * in time are `reverted`, and not tried again until one of the sources that were reverted has changed. If a validator or
+ * in time are `reverted`, and not tried again until one of the sources that were reverted has changed (reverted-sources.ts). If a validator or
  * parser throws or takes too long, the values are refused; a late result is ignored.
  */
 import { Component } from '../core/component.js';
@@ -45,12 +45,15 @@ import type { Layer } from './merge.js';
 import { invalid } from './problems.js';
 import { acceptPending } from './acceptance.js';
 import { LoadedSource } from './loaded-source.js';
+import { RevertedSources } from './reverted-sources.js';
 import { faultOf } from './trial.js';
 import { UpdateSchedule } from './update-schedule.js';
 import { validateLayers, type ConfigValidator, type Verdict } from './validation.js';
 
 /** The result of a load or an update, for telemetry. */
 type ReloadResult = 'accepted' | 'unchanged' | 'rejected';
+
+type TrialResult = 'accepted' | 'unchanged' | 'reverted';
 
 /** Options of `ConfigLoader.select()`. */
 export interface SelectOptions {
@@ -84,8 +87,7 @@ export class ConfigLoader<T = ConfigMap> extends Component<ConfigLoaderEvents<T>
   readonly #sources: readonly LoadedSource[];
   readonly #updates: UpdateSchedule;
   #current: { readonly config: T; readonly at: number } | undefined;
-  /** The sources whose newest values were in use and were not healthy. */
-  #reverted: readonly LoadedSource[] = [];
+  readonly #reverted = new RevertedSources();
   #reloadedAt: number | null = null;
   #changes = 0;
   #rejections = 0;
@@ -321,14 +323,15 @@ export class ConfigLoader<T = ConfigMap> extends Component<ConfigLoaderEvents<T>
     );
     if (this.lifetime.ended) return result;
     for (const source of refused) problems.push(...source.problems);
-    if (this.#reverted.some((source) => fresh.has(source))) {
-      for (const source of this.#reverted) source.retry();
-      this.#reverted = [];
-    }
     if (fresh.size > 0 || retry) {
-      const before = this.#sources.map((source) => source.layer(false).values);
-      const outcome = await acceptPending<T>(this.#sources, fresh, (layers) => this.#validate(layers));
-      if (outcome.accepted) result = await this.#tryOut(outcome.accepted.config, before);
+      const related = this.#reverted.retryWith(fresh);
+      let outcome = await this.#acceptPending(fresh, related);
+      const isKeptBack = outcome.result === 'reverted' && [...related].some((source) => !fresh.has(source));
+      if (isKeptBack) {
+        for (const source of fresh) source.retry();
+        outcome = await this.#acceptPending(fresh, fresh);
+      }
+      if (outcome.result) result = outcome.result === 'reverted' ? 'rejected' : outcome.result;
       for (const each of this.#sources) {
         each.refusals = outcome.problems.filter(({ source }) => source === each.name);
       }
@@ -369,21 +372,39 @@ export class ConfigLoader<T = ConfigMap> extends Component<ConfigLoaderEvents<T>
     return true;
   }
 
+  /** @param related the sources that were in an earlier trial with one of these */
+  async #acceptPending(
+    fresh: ReadonlySet<LoadedSource>,
+    related: ReadonlySet<LoadedSource>,
+  ): Promise<{ readonly problems: readonly ConfigProblem[]; readonly result: TrialResult | undefined }> {
+    const before = this.#sources.map((source) => source.layer(false).values);
+    const { accepted, problems } = await acceptPending<T>(this.#sources, fresh, (layers) =>
+      this.#validate(layers),
+    );
+    const result = accepted && (await this.#tryOut(accepted.config, before, related));
+    return { problems, result };
+  }
+
   /** Makes this the current configuration, and returns to the one before if it is not healthy in time. */
-  async #tryOut(config: T, before: readonly ConfigMap[]): Promise<ReloadResult> {
+  async #tryOut(
+    config: T,
+    before: readonly ConfigMap[],
+    related: ReadonlySet<LoadedSource>,
+  ): Promise<TrialResult> {
     const { trial, clock } = this.#options;
     const { config: previous } = this.#loaded();
     if (!this.#accept(config)) return 'unchanged';
     const error = trial && (await faultOf(config, trial, { clock, signal: this.lifetime.signal }));
     if (!error) return 'accepted';
     const { code, message } = error;
-    this.#reverted = this.#sources.filter((source, index) =>
+    const reverted = this.#sources.filter((source, index) =>
       source.revert(before[index] ?? {}, { code, source: source.name, message }),
     );
+    this.#reverted.add([...related, ...reverted]);
     this.recordError(error);
     this.#accept(previous);
-    this.dispatch('reverted', { error, sources: this.#reverted.map(({ name }) => name) });
-    return 'rejected';
+    this.dispatch('reverted', { error, sources: reverted.map(({ name }) => name) });
+    return 'reverted';
   }
 
   #reject(refused: ReadonlySet<LoadedSource>, problems: readonly ConfigProblem[]): void {

@@ -84,6 +84,60 @@ test('sources that were reverted together are tried again together', async () =>
   expect(loader.current).toEqual({ a: 3, b: 2, c: 2 });
 });
 
+/** Three sources, of which each change is one update; what is healthy is said by a function. */
+async function threeSources(healthy: (config: ConfigMap) => boolean): Promise<{
+  readonly current: () => unknown;
+  readonly change: (values: Readonly<Record<string, number>>) => Promise<void>;
+}> {
+  const scene = new ConfigScene();
+  for (const name of ['a', 'b', 'c']) scene.write(`${name}.json`, { [name]: 1 });
+  const loader = scene.loader<ConfigMap>({
+    sources: ['a', 'b', 'c'].map((name) => ({ provider: scene.file(`${name}.json`) })),
+    trial: { healthy, ms: 100 },
+  });
+  await scene.load(loader);
+  return {
+    current: () => loader.current,
+    async change(values) {
+      for (const [name, value] of Object.entries(values)) scene.write(`${name}.json`, { [name]: value });
+      for (let passes = 0; passes < 3; passes += 1) await scene.pass();
+    },
+  };
+}
+
+test('a source waits for the one that it was reverted with, whatever is reverted in the meantime', async () => {
+  const { current, change } = await threeSources(({ a, c }) => a !== 2 && c !== 2);
+  await change({ a: 2, b: 2 });
+  await change({ c: 2 });
+  expect(current()).toEqual({ a: 1, b: 1, c: 1 });
+  await change({ a: 3 });
+  expect(current()).toEqual({ a: 3, b: 2, c: 1 });
+  await change({ c: 3 });
+  expect(current()).toEqual({ a: 3, b: 2, c: 3 });
+});
+
+test('a source waits for the one that it was reverted with through an update of that one that is bad as well', async () => {
+  const { current, change } = await threeSources(({ a, b }) => a !== 2 && !(b === 2 && a !== 4));
+  await change({ a: 2, b: 2 });
+  await change({ a: 3 });
+  expect(current()).toEqual({ a: 3, b: 1, c: 1 });
+  await change({ c: 2 });
+  expect(current()).toEqual({ a: 3, b: 1, c: 2 });
+  await change({ a: 4 });
+  expect(current()).toEqual({ a: 4, b: 2, c: 2 });
+});
+
+test('a source that is healthy alone is not kept back by the one that it was reverted with', async () => {
+  const { current, change } = await threeSources(({ a }) => a !== 2);
+  await change({ a: 2, b: 2 });
+  await change({ b: 3 });
+  expect(current()).toEqual({ a: 1, b: 3, c: 1 });
+  await change({ b: 4, c: 2 });
+  expect(current()).toEqual({ a: 1, b: 4, c: 2 });
+  await change({ a: 3 });
+  expect(current()).toEqual({ a: 3, b: 4, c: 2 });
+});
+
 test('close() ends a trial that is never answered', async () => {
   const scene = new ConfigScene();
   scene.write('a.json', { n: 1 });
