@@ -1,7 +1,7 @@
 /** The entry point "resilient-watcher/config". The parsers load their packages on first use. */
 import './index.js';
 
-export { ConfigLoader, type SelectOptions } from './config/config-loader.js';
+export { ConfigLoader } from './config/config-loader.js';
 export type { ConfigChange, ConfigLoaderEvents, ConfigRejection } from './config/loader-events.js';
 export type { ConfigLoaderOptions } from './config/loader-options.js';
 export type { ConfigLoaderStatus } from './config/loader-status.js';
@@ -17,6 +17,7 @@ export { FileProvider, type FileProviderOptions } from './config/file-provider.j
 export { jsonParser } from './config/json-parser.js';
 export { nodeEnvFiles, type NodeEnvFilesOptions } from './config/node-env-files.js';
 export type { ConfigParser } from './config/parser.js';
+export type { SelectOptions } from './config/selection.js';
 export type { StandardSchema } from './config/standard-schema.js';
 export { tomlParser } from './config/toml-parser.js';
 export { VolumeProvider, type VolumeProviderOptions } from './config/volume-provider.js';

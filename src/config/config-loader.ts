@@ -9,7 +9,7 @@
  * | `closed`   | rejects             | –                              | –          |
  *
  * `starting` watches and reads every source and validates the result. If anything is wrong, `start()` rejects and the
- * state is `idle` again; otherwise it is `running`.
+ * state is `idle` again; otherwise the first `change` is emitted, and it is `running`.
  *
  * | a changed source    | then                                                            |
  * |---------------------|-----------------------------------------------------------------|
@@ -26,13 +26,12 @@
 import { Component } from '../core/component.js';
 import type { ConfigProblem } from './config-error.js';
 import { BackendError } from '../core/backend-error.js';
-import { ClosedError, ListenerError } from '../core/errors.js';
-import { callback, flag, required, resolveOptions } from '../core/options.js';
+import { ClosedError } from '../core/errors.js';
 import { TargetError } from '../fs/target-error.js';
 import { readerOf } from './config-source.js';
 import type { ConfigMap } from './config-value.js';
 import { describeKeys, jsonSchemaOf, tableOf, type ConfigKey } from './config-description.js';
-import { differingPaths, isSame } from './difference.js';
+import { differingPaths } from './difference.js';
 import type { ConfigChange, ConfigLoaderEvents } from './loader-events.js';
 import {
   resolveLoaderOptions,
@@ -47,6 +46,7 @@ import { acceptPending } from './acceptance.js';
 import { LoadedSource } from './loaded-source.js';
 import { RevertedSources } from './reverted-sources.js';
 import { faultOf } from './trial.js';
+import { selectionListener, type SelectOptions } from './selection.js';
 import { UpdateSchedule } from './update-schedule.js';
 import { validateLayers, type ConfigValidator, type Verdict } from './validation.js';
 
@@ -54,16 +54,6 @@ import { validateLayers, type ConfigValidator, type Verdict } from './validation
 type ReloadResult = 'accepted' | 'unchanged' | 'rejected';
 
 type TrialResult = 'accepted' | 'unchanged' | 'reverted';
-
-/** Options of `ConfigLoader.select()`. */
-export interface SelectOptions {
-  /** Whether the listener is also called at once with the current selection, if there is one. Default false. */
-  readonly immediate?: boolean | undefined;
-}
-
-const fn = required(callback(() => undefined));
-const SELECT_ARGUMENTS = { selector: fn, listener: fn };
-const SELECT_OPTIONS = { immediate: flag(false) };
 
 /**
  * A configuration from several sources: validated, replaced as a whole, and kept up to date.
@@ -182,9 +172,9 @@ export class ConfigLoader<T = ConfigMap> extends Component<ConfigLoaderEvents<T>
   }
 
   /**
-   * Calls `listener` after each change of the selection, compared deeply. Returns a function that removes the listener.
-   * If the selector or the listener throws, the error is emitted as `error`; in an immediate call it is thrown here, and
-   * the listener is not added.
+   * Calls `listener` after each change of the selection, compared deeply; with `immediate`, also with the first one.
+   * Returns a function that removes the listener. If the selector or the listener throws, the error is emitted as
+   * `error`; in a call within `select()` it is thrown here, and the listener is not added.
    * @throws {TypeError} for a wrong argument or option.
    */
   select<S>(selector: (config: T) => S, listener: (selected: S, previous: S) => unknown): () => void;
@@ -198,22 +188,15 @@ export class ConfigLoader<T = ConfigMap> extends Component<ConfigLoaderEvents<T>
     listener: (selected: S, previous: S) => unknown,
     options?: SelectOptions,
   ): () => void {
-    resolveOptions('ConfigLoader.select', { selector, listener }, SELECT_ARGUMENTS, 'argument');
-    const { immediate } = resolveOptions('ConfigLoader.select', options, SELECT_OPTIONS);
-    const onChange = ({ previous, current }: ConfigChange<T>): unknown => {
-      const before = selector(previous);
-      const after = selector(current);
-      return isSame(before, after) ? undefined : listener(after, before);
+    const selection = {
+      selector,
+      listener: listener as (selected: S, previous: S | undefined) => unknown,
+      options,
     };
+    const onChange = selectionListener<T, S>(selection, this.#current, (error) => this.fail(error));
     // The emitter's types cannot infer a listener's arguments while T is open.
     const emitter = this as unknown as Component<ConfigLoaderEvents<unknown>, ConfigLoaderStatus>;
     const registered = onChange as (change: ConfigChange<unknown>) => unknown;
-    if (immediate && this.#current) {
-      const result: unknown = listener(selector(this.#current.config), undefined as S);
-      if (result instanceof Promise) {
-        result.catch((error: unknown) => this.fail(new ListenerError('change', error)));
-      }
-    }
     emitter.on('change', registered);
     return () => void emitter.off('change', registered);
   }
@@ -255,7 +238,9 @@ export class ConfigLoader<T = ConfigMap> extends Component<ConfigLoaderEvents<T>
       throw invalid(verdict.problems, this.#sources.find(({ failure }) => failure)?.failure);
     }
     for (const source of this.#sources) source.accept();
-    this.#current = { config: verdict.config, at: this.#options.clock.now() };
+    const { config } = verdict;
+    this.#current = { config, at: this.#options.clock.now() };
+    this.dispatch('change', { previous: undefined, current: config, paths: differingPaths({}, config) });
     return 'accepted';
   }
 

@@ -4,7 +4,8 @@ import type { Degradation, Readable, Recovery, Unreadable } from '../core/events
 
 /** Two configurations that differ. */
 export interface ConfigChange<T> {
-  readonly previous: T;
+  /** Undefined in the first change, in which the configuration is loaded. */
+  readonly previous: T | undefined;
   readonly current: T;
   /** The paths at which they differ, each from the top. */
   readonly paths: readonly (readonly string[])[];
@@ -27,7 +28,7 @@ export interface OfSource {
 
 /** The events of a `ConfigLoader`. */
 export interface ConfigLoaderEvents<T> extends ComponentEvents {
-  /** The configuration has changed; `current` is already the new one. */
+  /** The configuration was loaded, or has changed; `current` is already the new one. */
   change: [change: ConfigChange<T>];
   /** An update cannot be parsed or validated; the last good configuration stays. Once for each bad state of a source. */
   rejected: [rejection: ConfigRejection];

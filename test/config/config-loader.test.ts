@@ -180,6 +180,29 @@ test('select() with `immediate` calls its listener with the current selection', 
   ]);
 });
 
+test('the first configuration is a change, which select() with `immediate` passes on', async () => {
+  const loader = new ConfigLoader({ sources: [{ values: { n: 1, log: { level: 'info' } } }] });
+  const changes: unknown[] = [];
+  const selected: unknown[] = [];
+  loader.on('change', (change) => changes.push([change, loader.current === change.current]));
+  loader.select(
+    ({ n }) => n,
+    (...args) => selected.push(args),
+    { immediate: true },
+  );
+  loader.select(
+    ({ n }) => n,
+    () => expect.unreachable('it is not a change of the selection'),
+  );
+  const current = await loader.load();
+  expect(changes).toEqual([[{ previous: undefined, current, paths: [['n'], ['log']] }, true]]);
+  expect(selected).toEqual([[1, undefined]]);
+  expect(loader.status().changes).toBe(0);
+  await loader.load();
+  expect(changes).toHaveLength(1);
+  await loader.close();
+});
+
 test('a listener that fails in its immediate call is not added, or its rejection is emitted', async () => {
   const scene = new ConfigScene();
   const loader = scene.loader<ConfigMap>({ sources: [{ values: { n: 1 } }] });

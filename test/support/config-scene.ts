@@ -24,6 +24,7 @@ export class ConfigScene {
   readonly root = temporaryDirectory();
   readonly clock = new FakeClock();
   readonly backend = new ScriptedBackend();
+  /** The paths of each change after the first configuration. */
   readonly changes: string[][] = [];
   readonly rejections: ConfigRejection[] = [];
   readonly unreadable: string[] = [];
@@ -55,7 +56,9 @@ export class ConfigScene {
 
   loader<T>(options: ConfigLoaderOptions<T>): ConfigLoader<T> {
     const loader = new ConfigLoader<T>({ clock: this.clock, ...options });
-    loader.on('change', ({ paths }) => this.changes.push(paths.map((path) => path.join('.'))));
+    loader.on('change', ({ previous, paths }) => {
+      if (previous !== undefined) this.changes.push(paths.map((path) => path.join('.')));
+    });
     loader.on('rejected', (rejection) => this.rejections.push(rejection));
     loader.on('unreadable', ({ source, error }) =>
       this.unreadable.push(`${basename(source)} ${(error as ConfigError).problems[0]?.code ?? ''}`),
