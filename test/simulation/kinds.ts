@@ -13,6 +13,8 @@ export interface Scene extends Watched {
   readonly see: (fs: Fs) => views.View;
   /** Whether something happens that no event tells, so that only a resync finds it. */
   readonly isSilent?: boolean;
+  /** Whether somebody takes permissions away, so that it may be unreadable. */
+  readonly isDenied?: boolean;
 }
 
 export type Kind = (world: World) => Scene;

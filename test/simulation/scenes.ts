@@ -29,7 +29,7 @@ const TURNS = '/m/t';
  * @param unit what belongs together; undefined: each file is for itself.
  * @param groupUnit the same for a group.
  */
-function anyTarget(
+export function anyTarget(
   world: World,
   directory: string,
   keys: readonly string[],

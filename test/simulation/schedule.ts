@@ -8,9 +8,10 @@ import { neighbors } from './consumers/neighbors.js';
 import { regroup } from './consumers/regrouping.js';
 import { Watching } from './consumers/watching.js';
 import { MEDIA, Writing } from './consumers/writing.js';
+import { denied } from './denied.js';
 import { historyOf } from './history.js';
 import { checkAllIsTold, checkReports } from './invariants.js';
-import { KINDS } from './kinds.js';
+import { KINDS, type Kind } from './kinds.js';
 import { POLLED } from './polled.js';
 import { nextRealTurn } from './globals.js';
 import { SCENES } from './scenes.js';
@@ -36,14 +37,11 @@ const REST_MS = 1_500;
 /** The same with two resyncs, and with the delays of a backend that failed. */
 const LOSSY_REST_MS = 12_000;
 
+/** What is watched in one way or another. */
+const WATCHED: Readonly<Record<string, Kind>> = { ...KINDS, ...SCENES, ...POLLED, denied };
+
 /** The kinds whose schedules are small. */
-export const ALL_KINDS = [
-  ...Object.keys({ ...KINDS, ...SCENES, ...POLLED, ...MEDIA }),
-  'hang',
-  'leave',
-  'neighbors',
-  'regroup',
-];
+export const ALL_KINDS = [...Object.keys({ ...WATCHED, ...MEDIA }), 'hang', 'leave', 'neighbors', 'regroup'];
 
 export async function runSchedule({ kind, seed, given }: Schedule, isTraced = false): Promise<Outcome> {
   const choices = new Choices(seed, given);
@@ -70,12 +68,10 @@ async function play(world: World, kind: string): Promise<void> {
   if (kind === 'regroup') return regroup(world);
   const medium = MEDIA[kind];
   if (medium) return new Writing(world, medium).run();
-  const scene = (KINDS[kind] ?? SCENES[kind] ?? POLLED[kind])?.(world);
-  if (!scene)
-    throw new Error(
-      `There is no kind "${kind}"; there are ${Object.keys({ ...KINDS, ...SCENES, ...POLLED }).join(', ')}`,
-    );
+  const scene = WATCHED[kind]?.(world);
+  if (!scene) throw new Error(`There is no kind "${kind}"; there are ${Object.keys(WATCHED).join(', ')}`);
   const history = historyOf(world, scene.see, scene.unitOf);
+  const isFaulty = world.isLossy || scene.isDenied === true;
   const needsResync = world.isLossy || scene.isSilent === true;
   const missingGraceMs = choices.oneOf([500, 500, 0]);
   const options = { ...scene.options, missingGraceMs, ...(needsResync && { resyncIntervalMs: 5_000 }) };
@@ -85,15 +81,15 @@ async function play(world: World, kind: string): Promise<void> {
   let late: Violation | undefined;
   try {
     const started = world.sleep(choices.oneOf([0, 0, 10, 45, 400])).then(() => watching.start());
-    const program = { world, watching, watched: scene, history, isFaulty: world.isLossy };
+    const program = { world, watching, watched: scene, history, isFaulty };
     const done = started.then(() => habit(program)).catch((error: unknown) => (failure = error));
     await world.run(needsResync ? LOSSY_REST_MS : REST_MS);
     await world.through(started, 'start()');
     await world.through(done, 'a call of the program');
     if (failure !== undefined) throw failure as Error;
     watching.check();
-    if (!needsResync) watching.checkCalm();
-    if (!world.isLossy || scene.isTree !== true)
+    if (!needsResync) watching.checkCalm(scene.isDenied);
+    if (!isFaulty || scene.isTree !== true)
       checkReports(history, watching.reports, watching.since, { settleMs: 50, missingGraceMs });
     checkAllIsTold(history, watching.reports.at(-1));
   } finally {

@@ -12,6 +12,7 @@ import { errnoOf, hasMoved } from '../../core/errno.js';
 import { nextSlice, type Steps } from '../../core/steps.js';
 import type { WatchedDirectory } from '../../core/watch-backend.js';
 import { attempts, MOVED, type Moved } from '../attempts.js';
+import { withPathTo } from '../directories-above.js';
 import type { Disk } from '../disk.js';
 import { isSameInode } from '../file-identity.js';
 import { absoluteGivenPath } from '../given-path.js';
@@ -92,6 +93,7 @@ export class GroupTarget implements Target {
     const members = this.#members;
     let read: Member[] = [];
     const found = yield* attempts(shared, (disk) => this.#read(members, (read = []), now, disk));
+    if (found?.kind === 'unreadable') return yield* withPathTo(found, shared.afresh);
     if (found) return found;
     return { kind: 'unstable', consulted: this.#last?.consulted ?? consultedFor(read) };
   }

@@ -13,6 +13,7 @@ import { relative, resolve as resolvePath, sep } from 'node:path';
 import { errnoOf, hasMoved } from '../../core/errno.js';
 import type { Steps } from '../../core/steps.js';
 import { attempts, MOVED, type Moved } from '../attempts.js';
+import { withPathTo } from '../directories-above.js';
 import type { Disk } from '../disk.js';
 import { givenPath } from '../given-path.js';
 import { globsIn, type IgnorePattern } from '../globs.js';
@@ -76,6 +77,7 @@ export class PathTarget implements Target {
     const { consulted } = this.#last ?? { consulted: { directories: [] } };
     const seen = { consulted };
     const found = yield* attempts(shared, (disk) => this.#attempt(extent, now, disk, seen));
+    if (found?.kind === 'unreadable') return yield* withPathTo(found, shared.afresh);
     return found ?? { kind: 'unstable', ...seen };
   }
 
@@ -97,7 +99,7 @@ export class PathTarget implements Target {
       if (at.kind === 'unreadable') return { kind: 'unreadable', error: at.error, consulted: at.route };
       if (at.kind === 'missing') return this.#missing(at.route, at);
       if (at.stat.isFile()) return yield* this.#fileAt(at, now, disk);
-      return at.stat.isDirectory() ? yield* this.#directoryAt(at, extent, now, disk) : notAFile(at);
+      return at.stat.isDirectory() ? yield* this.#directoryAt(at, extent, now, disk, seen) : notAFile(at);
     } catch (error) {
       // The next look sees what this one was to see.
       this.#files?.touch();
@@ -180,6 +182,7 @@ export class PathTarget implements Target {
     extent: Extent,
     now: number,
     disk: Disk,
+    seen: { consulted: Consulted },
   ): Steps<Observation | Moved> {
     const reached = { path, stat, way: route, directories: route.directories };
     const published = this.#tree ? undefined : yield* publishedIn(reached, disk);
@@ -187,29 +190,37 @@ export class PathTarget implements Target {
     if (published?.kind === 'missing') return this.#missing(published.consulted, published);
     if (published?.kind === 'unreadable') return published;
     if (published) {
-      this.#volume ??= new KnownVolume(this.path, this.#limits);
-      const reading = yield* this.#volume.look(published, extent, now, disk);
+      const volume = (this.#volume ??= new KnownVolume(this.path, this.#limits));
+      seen.consulted = {
+        get directories() {
+          return mergeDirectories([...published.consulted.directories, ...volume.through]);
+        },
+      };
+      const reading = yield* volume.look(published, extent, now, disk);
       if (reading === MOVED) return MOVED;
       this.#files = undefined;
-      const { files, limited, revision, through } = reading;
-      const { consulted, way } = revision;
-      const directories = [...consulted.directories, ...through];
-      return this.#found('volume', revision.path, way.revision, files, {
-        consulted: through.length === 0 ? consulted : { directories: mergeDirectories(directories) },
-        limited,
+      const { path: realPath, way } = published;
+      return this.#found('volume', realPath, way.revision, reading.files, {
+        consulted: volume.through.length === 0 ? published.consulted : seen.consulted,
+        limited: reading.limited,
         publishedNs: way.retargetedNs,
       });
     }
     const scope = this.#scope;
-    this.#files ??= new TreeFiles({
+    const tree = (this.#files ??= new TreeFiles({
       ...this.#limits,
       path: this.path,
       isRecursive: this.#tree !== undefined,
       followLinks: this.#tree?.followLinks === true,
       content: this.#tree?.content !== false,
       ignore: globsIn(this.#tree?.ignore ?? []),
-    });
-    const reading = yield* this.#files.look(reached, scope, extent, now, disk);
+    }));
+    seen.consulted = {
+      get directories() {
+        return tree.watched(reached);
+      },
+    };
+    const reading = yield* tree.look(reached, scope, extent, now, disk);
     if (reading === MOVED) return MOVED;
     if (reading === 'unstable') return { kind: 'unstable', consulted: route };
     if (reading === 'gap') {

@@ -20,8 +20,10 @@ import type { BigIntStats, Dirent } from 'node:fs';
 
 import { errnoOf, hasMoved, isExhausted } from '../../core/errno.js';
 import { nextSlice, type Steps } from '../../core/steps.js';
+import type { WatchedDirectory } from '../../core/watch-backend.js';
 import { within } from '../absolute-path.js';
 import { MAX_ATTEMPTS, MOVED, type Moved } from '../attempts.js';
+import { directoriesAbove } from '../directories-above.js';
 import type { Disk } from '../disk.js';
 import { identityOf, inodeOf, timestampsAreReliable, isUnchanged } from '../file-identity.js';
 import { VERIFIED_AT_ONCE } from '../observation.js';
@@ -154,7 +156,9 @@ export class TreeLook {
     return entryNs;
   }
 
-  *#file(key: string, place: FilePlace, stat: BigIntStats, disk: Disk): Steps<void> {
+  /** Returns whether the file could be read, or was replaced. */
+  *#file(key: string, place: FilePlace, stat: BigIntStats, disk: Disk): Steps<boolean> {
+    let isRead = true;
     const known = this.#nodes.files.get(key);
     const { maxContentBytes, isRecursive } = this.#look.options;
     const wanted: FileWanted = { kept: this.#nodes.kept, maxContentBytes, now: this.#look.now };
@@ -164,6 +168,7 @@ export class TreeLook {
     } catch (error) {
       if (errnoOf(error) === undefined || isExhausted(error) || !isRecursive) throw error;
       if (!hasMoved(error) || this.#isLastAttempt) {
+        isRead = false;
         const isSame = known && isUnchanged(stat, FileSnapshot.stampOf(known).inode);
         file = isSame ? known : unreadFile(place, stat, wanted, true);
       }
@@ -171,11 +176,12 @@ export class TreeLook {
     // It was replaced after it was found.
     if (!file) {
       this.#visits.moved(key);
-      return;
+      return true;
     }
     this.#nodes.removeDirectory(key);
     this.#nodes.setFile(key, file);
     this.#nodes.name(key);
+    return isRead;
   }
 
   #directory(visited: Visited): void {
@@ -286,18 +292,25 @@ export class TreeLook {
     if (!parent || parent.volume) return;
     const link = yield* resolve(within(parent.path, nameOf(key)), disk);
     const { route } = link;
-    const { directories } = route;
+    let directories: readonly WatchedDirectory[] = route.directories;
     const way = joinWays(parent.way, route);
     this.#visits.notice(key, way);
-    if (link.kind === 'found' && link.stat.isFile() && scope.includes(key)) {
-      const { path: realPath, stat, entryNs } = link;
-      yield* this.#file(key, { path: within(options.path, key), realPath, way, entryNs }, stat, disk);
-    } else if (link.kind === 'found' && link.stat.isDirectory() && options.followLinks) {
-      this.#directory({ key, path: link.path, stat: link.stat, way, directories, isLinked: true });
-    } else if (link.kind === 'unreadable' && link.error.cause !== undefined) {
-      this.#unreadable(key, link.error.path, link.error.cause);
-    } else this.#nodes.remove(key);
-    this.#nodes.setLink(key, directories);
+    try {
+      if (link.kind === 'found' && link.stat.isFile() && scope.includes(key)) {
+        const { path: realPath, stat, entryNs } = link;
+        const place = { path: within(options.path, key), realPath, way, entryNs };
+        const isRead = yield* this.#file(key, place, stat, disk);
+        if (!isRead) directories = [...directories, ...(yield* directoriesAbove(realPath, disk.afresh))];
+      } else if (link.kind === 'found' && link.stat.isDirectory() && options.followLinks) {
+        this.#directory({ key, path: link.path, stat: link.stat, way, directories, isLinked: true });
+      } else if (link.kind === 'unreadable' && link.error.cause !== undefined) {
+        const { path, cause } = link.error;
+        this.#unreadable(key, path, cause);
+        directories = [...directories, ...(yield* directoriesAbove(path, disk.afresh))];
+      } else this.#nodes.remove(key);
+    } finally {
+      this.#nodes.setLink(key, directories);
+    }
     this.#nodes.setUnlinked(key, link.kind === 'missing' ? link.unlinkedIn : undefined);
     this.#visits.followed(key, way.links, link.kind === 'missing' ? link.path : undefined);
     this.#nodes.name(key);

@@ -2,13 +2,14 @@
 import { errnoOf, hasMoved, isExhausted } from '../../core/errno.js';
 import type { Steps } from '../../core/steps.js';
 import { MOVED } from '../attempts.js';
+import { directoriesAbove } from '../directories-above.js';
 import type { Disk } from '../disk.js';
 import { readingError } from '../target-error.js';
 import { childOf } from '../tree-key.js';
 import { DATA_LINK } from '../volume-layout.js';
 import type { TreeDirectory, TreeLookOptions, Visited } from './tree-nodes.js';
 import type { TreeVisits } from './tree-visits.js';
-import { publishedIn, type VolumeReading } from './volume.js';
+import { publishedIn, type KnownVolume, type VolumeReading } from './volume.js';
 
 /** Reads a volume in a tree. */
 export function* readTreeVolume(
@@ -40,13 +41,16 @@ export function* readTreeVolume(
     }
     const reading = published ? yield* directory.volume.look(published, extent, now, disk) : MOVED;
     if (reading === MOVED) visits.moved(key);
-    else setVolume(look, visits, directory, reading);
+    else setVolume(look, visits, directory, directory.volume, reading);
   } catch (error) {
     if (errnoOf(error) === undefined || isExhausted(error)) throw error;
     if (hasMoved(error) && !isLastAttempt) visits.moved(key);
     else {
       const at = (error as NodeJS.ErrnoException).path ?? path;
       nodes.setUnreadable(key, readingError(at, error));
+      const above = yield* directoriesAbove(at, disk.afresh);
+      nodes.setLink(childOf(key, DATA_LINK), [...directory.volume.through, ...above]);
+      nodes.name(childOf(key, DATA_LINK));
     }
   }
 }
@@ -55,7 +59,8 @@ function setVolume(
   { nodes, scope }: TreeLookOptions,
   visits: TreeVisits,
   directory: TreeDirectory,
-  { files, revision, through }: VolumeReading,
+  { through }: KnownVolume,
+  { files, revision }: VolumeReading,
 ): void {
   const { key } = directory;
   const names = new Set<string>();

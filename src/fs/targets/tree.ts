@@ -17,7 +17,7 @@
 import { basename, dirname } from 'node:path';
 
 import type { Steps } from '../../core/steps.js';
-import type { WatchedDirectory, WatchedTree } from '../../core/watch-backend.js';
+import type { WatchedDirectory } from '../../core/watch-backend.js';
 import type { Disk } from '../disk.js';
 import { identityOf } from '../file-identity.js';
 import { haveSameDirectories } from '../merge-directories.js';
@@ -157,18 +157,22 @@ export class TreeFiles {
     for (const [key] of this.#turns.links.next(links, VERIFIED_AT_ONCE)) visits.visit(key);
   }
 
-  #reading({ path, directories }: ReachedDirectory): TreeReading {
+  /** The directories to listen to, as far as the last look has come: also if that has failed. */
+  watched({ path: root, directories }: ReachedDirectory): readonly WatchedDirectory[] {
+    const { isRecursive, ignore } = this.#options;
+    return this.#nodes.watched(directories, isRecursive ? { root, ignore } : undefined);
+  }
+
+  #reading(root: ReachedDirectory): TreeReading {
     const [nodes, options] = [this.#nodes, this.#options];
+    const { directories } = root;
     if (nodes.haveFilesChanged) this.#files = copyOf(nodes.files, options.isRecursive);
     if (
       nodes.haveDirectoriesChanged ||
       !this.#watched ||
       !haveSameDirectories(this.#watched.route, { directories })
     ) {
-      const tree: WatchedTree | undefined = options.isRecursive
-        ? { root: path, ignore: options.ignore }
-        : undefined;
-      this.#watched = { route: { directories }, list: nodes.watched(directories, tree) };
+      this.#watched = { route: { directories }, list: this.watched(root) };
     }
     nodes.haveFilesChanged = nodes.haveDirectoriesChanged = false;
     return {

@@ -99,8 +99,6 @@ export interface VolumeReading {
   readonly files: ReadonlyMap<string, FileSnapshot>;
   /** The limit that kept contents from being read, in words. */
   readonly limited: string | undefined;
-  /** The directories that links in the revision lead through. */
-  readonly through: readonly WatchedDirectory[];
   /** The directories of the revision as they were listed, by path. */
   readonly listed: ReadonlyMap<string, Inode>;
 }
@@ -110,9 +108,13 @@ export class KnownVolume {
   readonly #path: string;
   readonly #limits: ReadLimits;
   readonly #rotation = new Rotation<FileSnapshot>();
+  /** The directories that links in the revision lead through, as far as the last look has come. */
+  through: readonly WatchedDirectory[] = [];
   #last: VolumeReading | undefined;
   /** Whether something writes into the known revision, so that every look verifies all of it. */
   #isWritten = false;
+  /** Whether the last look has not ended well, so that the next one verifies all of it. */
+  #isInDoubt = false;
 
   /** @param path the watched path. */
   constructor(path: string, limits: ReadLimits) {
@@ -124,24 +126,30 @@ export class KnownVolume {
   *look(revision: Revision, extent: Extent, now: number, disk: Disk): Steps<VolumeReading | Moved> {
     const last = this.#last;
     const isKnown = last?.revision.path === revision.path && last.revision.way.links === revision.way.links;
-    if (isKnown && (yield* isAsRead(last, this.#unverified(last, extent), disk))) {
+    const verified = this.#isInDoubt || this.#isWritten ? 'all' : extent;
+    this.#isInDoubt = true;
+    if (isKnown && (yield* isAsRead(last, this.#unverified(last, verified), disk))) {
+      this.#isInDoubt = false;
       return (this.#last = { ...last, revision });
     }
     const known = last && { files: last.files, isSameRevision: isKnown };
-    const found = yield* readRevision(this.#path, revision, this.#limits, known, now, disk);
+    const through: WatchedDirectory[] = [];
+    this.through = through;
+    const found = yield* readRevision(this.#path, revision, this.#limits, known, now, through, disk);
     if (found === MOVED) return MOVED;
     const isSame = isKnown && haveSameFiles(last.files, found.files);
     this.#isWritten = isKnown && (this.#isWritten || !isSame);
+    this.#isInDoubt = false;
     return (this.#last = isSame ? { ...found, files: last.files } : found);
   }
 
   /** The files of the known revision that a look verifies; always those outside the revision. */
-  *#unverified({ revision, files, through }: VolumeReading, extent: Extent): Iterable<FileSnapshot> {
-    if (extent === 'all' || this.#isWritten) {
+  *#unverified({ revision, files }: VolumeReading, extent: Extent): Iterable<FileSnapshot> {
+    if (extent === 'all') {
       yield* files.values();
       return;
     }
-    if (through.length > 0) {
+    if (this.through.length > 0) {
       for (const file of files.values()) if (!file.realPath.startsWith(`${revision.path}/`)) yield file;
     }
     if (extent === 'resync') for (const [, file] of this.#rotation.next(files, VERIFIED_AT_ONCE)) yield file;
@@ -187,6 +195,7 @@ function* areAsListed(listed: ReadonlyMap<string, Inode>, disk: Disk): Steps<boo
  * @param path the watched path.
  * @param known the files that were read last, and whether they come from the same revision, so that most of them are
  * unchanged.
+ * @param through receives the directories that links in the revision lead through.
  */
 function* readRevision(
   path: string,
@@ -194,11 +203,11 @@ function* readRevision(
   limits: ReadLimits,
   known: { readonly files: ReadonlyMap<string, FileSnapshot>; readonly isSameRevision: boolean } | undefined,
   now: number,
+  through: WatchedDirectory[],
   disk: Disk,
 ): Steps<VolumeReading | Moved> {
   const listed = new Map<string, Inode>();
   const places: { readonly key: string; readonly place: FilePlace }[] = [];
-  const through: WatchedDirectory[] = [];
   /** The directories that are still to be listed, as prefixes of keys. */
   const unlisted = [''];
   for (let below = unlisted.pop(); below !== undefined; below = unlisted.pop()) {
@@ -242,7 +251,7 @@ function* readRevision(
   const proof = disk.afresh;
   if (yield* wereRetargeted(revision.way.links, proof)) return MOVED;
   if (!(yield* areAsListed(listed, proof))) return MOVED;
-  return { kind: 'read', revision, files, limited: totals.limited, through, listed };
+  return { kind: 'read', revision, files, limited: totals.limited, listed };
 }
 
 /** Handles files that together are too large. */

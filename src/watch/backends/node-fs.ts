@@ -48,6 +48,8 @@ class DirectoryWatch {
   #persistent = 0;
   #native: FSWatcher | undefined;
   #identity: string | undefined;
+  /** Whether an event about the directory itself has a name that no child has. */
+  #hasOwnName = IS_INOTIFY;
   /** The opening since which nothing was missed. */
   #since = 0;
 
@@ -85,10 +87,7 @@ class DirectoryWatch {
    * of the kernel, so nothing is missed.
    */
   #open(persistent: boolean): void {
-    // An event about the directory itself carries its base name, which a child may also have. With "/." at the end,
-    // that name is ".", which no child has.
-    const open = this.#watch;
-    const native = open(pathForCall(`${this.#path}/.`), { persistent });
+    const native = this.#opened(persistent);
     native.on('change', (_type, name) => {
       if (native === this.#native) this.#event(name as string | null);
     });
@@ -100,13 +99,30 @@ class DirectoryWatch {
     if (this.#persistent > 0) native.ref();
   }
 
+  /**
+   * An event about the directory itself carries its base name, which a child may also have. With "/." at the end, that
+   * name is ".", which no child has.
+   */
+  #opened(persistent: boolean): FSWatcher {
+    const open = this.#watch;
+    this.#hasOwnName = IS_INOTIFY;
+    try {
+      return open(pathForCall(`${this.#path}/.`), { persistent });
+    } catch (error) {
+      // It may be read, but not searched.
+      if (!isDenied(error)) throw error;
+      this.#hasOwnName = false;
+      return open(pathForCall(this.#path), { persistent });
+    }
+  }
+
   #event(entry: string | null): void {
     // A name that is not UTF-8 may be that of any entry.
     if (entry !== null && mayHaveLostBytes(entry)) {
       this.#hintAll(false);
       return;
     }
-    if (entry === null || entry === '.' || (!IS_INOTIFY && entry === basename(this.#path))) {
+    if (entry === null || entry === '.' || (!this.#hasOwnName && entry === basename(this.#path))) {
       this.#hintAll(!this.#survives());
       return;
     }
@@ -230,7 +246,10 @@ class Subscription implements WatchSubscription {
       const code = errnoOf(error);
       if (code === 'ENOENT' || code === 'ENOTDIR') throw error;
       // An ancestor that may be searched but not read cannot be watched; the resync finds its changes.
-      if (isAncestor && isDenied(error)) return false;
+      if (isAncestor && isDenied(error)) {
+        this.#isIntact = false;
+        return false;
+      }
       throw backendFailure(NAME, path, error);
     }
     this.#table.set(path, shared);

@@ -33,6 +33,7 @@ export class Watching {
   readonly #closed = new WeakSet<ResilientWatcher>();
   #last: Change | undefined;
   #isUnreadable = false;
+  #isPolled = false;
   /** How many changes only a resync has found. */
   #resyncs = 0;
   #violation: Violation | undefined;
@@ -112,13 +113,17 @@ export class Watching {
   #event(watcher: ResilientWatcher, name: string): void {
     this.#world.note('program', name);
     this.#isUnreadable ||= name === 'unreadable';
+    this.#isPolled ||= name === 'restart' || name === 'degraded';
     if (this.#closed.has(watcher)) this.#violated(new Violation(7, `${name} after close()`));
   }
 
-  /** 5, 6: if no event was lost and no call fails, no resync finds anything, and nothing is unreadable. */
-  checkCalm(): void {
-    if (this.#resyncs > 0) throw new Violation(5, `${this.#resyncs} changes were found by a resync only`);
-    if (this.#isUnreadable) throw new Violation(6, 'unreadable');
+  /** 5, 6: if no event was lost and no call fails, no resync finds anything, and nothing is unreadable. @param isDenied whether permissions were taken away. */
+  checkCalm(isDenied = false): void {
+    // A directory that may be entered but not listed cannot be listened to.
+    const isDeaf = isDenied && (this.#isPolled || this.#isUnreadable);
+    if (this.#resyncs > 0 && !isDeaf)
+      throw new Violation(5, `${this.#resyncs} changes were found by a resync only`);
+    if (this.#isUnreadable && !isDenied) throw new Violation(6, 'unreadable');
   }
 
   /** @throws {Violation} the first one that a listener has seen. */
