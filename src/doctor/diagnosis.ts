@@ -17,7 +17,7 @@ import { resolve, type Resolution } from '../fs/resolve.js';
 import { DATA_LINK } from '../fs/volume-layout.js';
 import { finding, SEVERITIES, type Finding } from './finding.js';
 import { inotifyUsage, type InotifyUsage } from './inotify-usage.js';
-import { expiredFindings } from './expired-findings.js';
+import { chainFindings } from './chain-findings.js';
 import { tokenFindings } from './token-findings.js';
 
 /** The result of `diagnose()` for one path. Plain data without contents. */
@@ -79,7 +79,7 @@ export async function diagnose(
     ),
     ...limitFindings(inotify),
     ...(isFound && found.stat.isFile() ? await tokenFindings(found.path, now, audiences) : []),
-    ...(realPath === null ? [] : await expiredFindings(realPath, now)),
+    ...(realPath === null ? [] : await chainFindings(realPath, now)),
     ...skewFindings(target, revisionAt, now),
   ];
   return {

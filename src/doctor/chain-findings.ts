@@ -15,7 +15,7 @@ const MAX_BYTES = 65_536;
 const MAX_FILES = 16;
 
 /** The expired certificates in a file, or in the files of a directory. */
-export async function expiredFindings(path: string, now: number): Promise<Finding[]> {
+export async function chainFindings(path: string, now: number): Promise<Finding[]> {
   const entries = await readdir(path).catch(() => undefined);
   const files = entries?.slice(0, MAX_FILES).map((entry) => join(path, entry)) ?? [path];
   const found = await Promise.all(
