@@ -107,6 +107,10 @@ const KINDS = {
     severity: 'degraded',
     fix: 'It should have been renewed by now. Look at the events of the pod, the Certificate and the PodCertificateRequest.',
   },
+  CERTIFICATE_CHAIN: {
+    severity: 'note',
+    fix: 'Have the certificate issued again, or correct the chain after it: some clients reject it.',
+  },
   TOKEN_FUTURE: {
     severity: 'degraded',
     fix: 'The token is not valid yet by the clock of this machine. Check the clocks of the node and the API server.',

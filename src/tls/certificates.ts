@@ -9,12 +9,12 @@ import { isCertificate, isPrivateKey, pemBlocks, type PemBlock } from './pem.js'
  * Returns the certificates of a PEM file, at least one, in the order of the file.
  * @throws {TlsError} with the given code.
  */
-export function parseCertificates(path: string, bytes: Buffer, code: TlsErrorCode): X509Certificate[] {
+export function parseCertificates(path: string, bytes: Buffer, code: TlsErrorCode): Chain {
   const blocks = pemBlocks(bytes.toString('latin1')).filter(isCertificate);
   if (!blocks.some(({ isComplete }) => isComplete)) {
     throw new TlsError(code, `"${path}" ${whyNo('certificate', bytes)}`);
   }
-  return blocks.map((block, index) => {
+  const certificates = blocks.map((block, index) => {
     // It may restrict its purposes, which would be lost when it is encoded for OpenSSL.
     if (block.label === 'TRUSTED CERTIFICATE') {
       const fix = 'convert it: openssl x509 -in FILE';
@@ -28,16 +28,24 @@ export function parseCertificates(path: string, bytes: Buffer, code: TlsErrorCod
       throw new TlsError(code, `Cannot parse ${which} in "${path}": ${why}`, { cause });
     }
   });
+  return certificates as unknown as Chain;
 }
 
 /** Describes what a file contains instead, for example if it is cut off. Quotes only labels, never contents. */
 function whyNo(wanted: string, bytes: Buffer): string {
   if (bytes.length === 0) return 'is empty';
+  if (isUtf16(bytes)) return `is UTF-16; PEM is ASCII: iconv -f UTF-16 -t UTF-8 FILE`;
   const label = pemBlocks(bytes.toString('latin1')).find(({ label }) =>
     /^[A-Z0-9 ]{1,40}$/.test(label),
   )?.label;
   if (label !== undefined) return `contains PEM of type "${label}", but no complete ${wanted}`;
   return `contains no ${wanted} in PEM; convert DER to PEM: openssl ${wanted === 'certificate' ? 'x509' : 'pkey'} -inform der -in FILE`;
+}
+
+/** As some editors and shells write text, with a byte order mark or without. */
+function isUtf16(bytes: Buffer): boolean {
+  const dashes = Buffer.from('-----BEGIN ', 'utf16le');
+  return bytes.includes(dashes) || bytes.includes(Buffer.from(dashes).swap16());
 }
 
 /** The reason why OpenSSL cannot parse a PEM block. */
@@ -73,25 +81,24 @@ export interface Validity {
   readonly expiresAt: number;
 }
 
-/**
- * When a chain is valid: from the start of the first certificate to the earliest end in the chain. If an issuer has
- * several (cross-signed) certificates, the latest of their ends counts. Roots are ignored, because clients have their
- * own.
- */
-export function validityOf([leaf, ...issuers]: readonly [X509Certificate, ...X509Certificate[]]): Validity {
-  const ends = new Map<string, number>();
-  for (const issuer of issuers) {
-    if (issuer.issuer === issuer.subject) continue;
-    ends.set(issuer.subject, Math.max(ends.get(issuer.subject) ?? 0, parseGmtDate(issuer.validTo)));
-  }
-  return {
-    notBefore: parseGmtDate(leaf.validFrom),
-    expiresAt: Math.min(parseGmtDate(leaf.validTo), ...ends.values()),
-  };
+/** The certificates of a file, at least one: that of the server or client comes first. */
+export type Chain = readonly [X509Certificate, ...X509Certificate[]];
+
+export function validityOf({ validFrom, validTo }: X509Certificate): Validity {
+  return { notBefore: parseGmtDate(validFrom), expiresAt: parseGmtDate(validTo) };
 }
 
 /** The subject of a certificate on one line. */
 export function subjectName({ subject }: X509Certificate): string {
-  // Undefined for a certificate without a subject, whatever the types say.
-  return (subject as string | undefined)?.replaceAll('\n', ', ') ?? 'no subject';
+  return onOneLine(subject) ?? 'no subject';
+}
+
+/** The issuer of a certificate on one line. */
+export function issuerName({ issuer }: X509Certificate): string {
+  return onOneLine(issuer) ?? 'no issuer';
+}
+
+/** @param name undefined for an empty one, whatever the types of Node.js say */
+function onOneLine(name: string | undefined): string | undefined {
+  return name?.replaceAll('\n', ', ');
 }

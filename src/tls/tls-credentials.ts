@@ -40,9 +40,9 @@ export class TlsCredentials implements Validity {
   readonly ca: Buffer | undefined;
   /** The certificates of the CA bundle, each once. */
   readonly authorities: readonly X509Certificate[];
-  /** When the chain becomes valid, epoch ms. */
+  /** When the certificate becomes valid, epoch ms. */
   readonly notBefore: number;
-  /** When the first certificate of the chain expires, epoch ms; `Infinity` if there is only a CA bundle. */
+  /** When the certificate expires, epoch ms; `Infinity` if there is only a CA bundle. Its issuers do not matter. */
   readonly expiresAt: number;
   /** The revision of the volume; undefined outside a volume. */
   readonly revision: string | undefined;

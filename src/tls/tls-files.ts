@@ -4,6 +4,7 @@ import type { Expiry } from '../core/events.js';
 import { describe, divideOptions, hasMethods, milliseconds, optional } from '../core/options.js';
 import { expiryVerdict, flag, seconds, type StatusDescription } from '../core/status-description.js';
 import type { Snapshot } from '../fs/snapshot.js';
+import type { WatcherWarning } from '../watch/watcher-events.js';
 import { GROUP_SETTLE_MS } from '../watch/watcher-options.js';
 import {
   VALUE_OPTION_NAMES,
@@ -13,10 +14,11 @@ import {
   type WatchedValueStatus,
 } from '../watch/watched-value.js';
 import { subjectName } from './certificates.js';
+import type { Oddities } from './chain.js';
 import type { TlsCredentials } from './tls-credentials.js';
 import { TlsError } from './tls-error.js';
 import { tlsLayout, type TlsLayout, type TlsPaths } from './tls-paths.js';
-import { expiredError, MAX_BYTES, parseSet } from './tls-set.js';
+import { expiredError, expiryWarning, MAX_BYTES, parseSet } from './tls-set.js';
 
 /** Options of `TlsFiles`. All are optional, and `undefined` means the default. */
 export interface TlsFilesOptions extends WatchedValueOptions {
@@ -57,9 +59,11 @@ export interface TlsFilesStatus extends WatchedValueStatus {
   readonly expired: boolean;
   /** How many connections have ended because a CA was removed. */
   readonly endedConnections: number;
+  /** What some peers reject about the current set. */
+  readonly warnings: readonly WatcherWarning[];
 }
 
-/** How often a refused set is tried again, ms. */
+/** When a set that was refused is looked at again, ms. */
 const RETRY_MS = 60_000;
 
 const OWN_OPTIONS = { expiryWarningMs: optional(milliseconds(0)) };
@@ -78,17 +82,22 @@ export const tlsFilesDescription: StatusDescription<TlsFilesStatus> = {
  * The certificate, key and CA bundle in a mounted Secret (`tls.crt`, `tls.key`, `ca.crt`), in a credential bundle (key
  * and chain in one file, as in a pod certificate) or at other paths, always current. Each set is checked as a whole
  * before it is used: the PEM parses, OpenSSL accepts it, the key matches the certificate, and it is valid now. A
- * bad set is `rejected`, and the last good one stays in use.
+ * bad set is `rejected`, and the last good one stays in use. What only some peers reject is a `warning`.
  *
  * | what is on disk         | `current`              | event                                            |
  * |-------------------------|------------------------|--------------------------------------------------|
  * | a good set              | that set               | `change`                                         |
+ * | an odd chain, see below | that set               | `change`, `warning`                              |
  * | another order of CAs    | as before              | –                                                |
  * | a bad or incomplete set | as before              | `rejected`                                       |
  * | half of a renewed pair  | as before              | `rejected` after `groupSettleMs`                 |
  * | a set not yet valid     | as before, until valid | `rejected`; `change` within a minute when valid   |
  * | an expired set          | as before              | `rejected`; `change` if the clock is set back    |
  * | unchanged, expires soon | as before              | `expiring`, then `expired`: then `get()` rejects |
+ *
+ * A chain is odd if an issuer in it is not valid now or ends before the certificate, if it has issuers but not that of
+ * the certificate, or if it is larger than OpenSSL clients accept. If every certificate of the CA bundle has expired, the
+ * last bundle stays in use, if there is one, with a `warning`; a set of a CA bundle only is rejected then.
  *
  * ```ts
  * const files = new TlsFiles('/etc/tls');
@@ -107,8 +116,12 @@ export class TlsFiles extends WatchedValue<TlsCredentials, TlsFilesEvents, TlsFi
   /** A key and a certificate that do not match, and are not of one revision. */
   #half: Snapshot | undefined;
   #certificatePath: string;
-  /** A set that was refused; perhaps only because of its dates, and the clock. */
-  #refused: Snapshot | undefined;
+  /** What was last on disk. It is looked at again, because its dates may have passed, or the clock was set. */
+  #last: Snapshot | undefined;
+  #isRefused = false;
+  /** What is odd about the last set; undefined if it was refused. */
+  #parsed: Oddities | undefined;
+  #warnings: readonly WatcherWarning[] = [];
   #reported: 'valid' | 'expiring' | 'expired' = 'valid';
   #endedConnections = 0;
 
@@ -134,7 +147,7 @@ export class TlsFiles extends WatchedValue<TlsCredentials, TlsFilesEvents, TlsFi
     this.#expiryWarningMs = own.expiryWarningMs;
     const onJump = (): void => void this.#expiry.hasten(0);
     this.#expiry = new Alarm(this.clock, false, () => this.#watchExpiry(), onJump);
-    this.#again = new Alarm(this.clock, false, () => this.#refused && super.take(this.#refused));
+    this.#again = new Alarm(this.clock, false, () => this.#last && this.#look(this.#last));
     this.#patienceMs = rest.groupSettleMs ?? GROUP_SETTLE_MS;
     this.#patience = new Alarm(this.clock, false, () => this.#refuseHalf());
   }
@@ -161,6 +174,7 @@ export class TlsFiles extends WatchedValue<TlsCredentials, TlsFilesEvents, TlsFi
       expiresAt: dateOrNull(current?.expiresAt),
       expired: current !== undefined && current.expiresAt <= this.clock.now(),
       endedConnections: this.#endedConnections,
+      warnings: this.#warnings,
     };
   }
 
@@ -177,8 +191,15 @@ export class TlsFiles extends WatchedValue<TlsCredentials, TlsFilesEvents, TlsFi
 
   protected parse(snapshot: Snapshot): TlsCredentials {
     const places = this.#layout.locate(snapshot);
-    const credentials = parseSet(places, this.clock.now(), this.path, snapshot.revision, this.current);
+    const { credentials, ...oddities } = parseSet(places, {
+      now: this.clock.now(),
+      path: this.path,
+      revision: snapshot.revision,
+      previous: this.current,
+      expiryWarningMs: this.#expiryWarningMs,
+    });
     this.#certificatePath = places.cert?.path ?? this.path;
+    this.#parsed = oddities;
     return credentials;
   }
 
@@ -191,10 +212,27 @@ export class TlsFiles extends WatchedValue<TlsCredentials, TlsFilesEvents, TlsFi
   }
 
   protected override take(snapshot: Snapshot): void {
-    this.#refused = undefined;
+    this.#isRefused = false;
+    this.#last = snapshot;
+    this.#look(snapshot);
+    if (this.#half !== snapshot) this.#forgetHalf();
+  }
+
+  #look(snapshot: Snapshot): void {
     this.#again.clear();
     super.take(snapshot);
-    if (this.#half !== snapshot) this.#forgetHalf();
+    if (this.#parsed && !this.lifetime.ended) this.#taken(this.#parsed);
+  }
+
+  /** Warns of what is odd, and looks again when that may have changed. */
+  #taken({ warnings, until }: Oddities): void {
+    this.#isRefused = false;
+    if (until < Infinity) this.#again.set(Math.max(until - this.clock.now(), RETRY_MS));
+    const before = this.#warnings.map(({ message }) => message);
+    this.#warnings = warnings.map((message) => ({ code: 'certificate', message }));
+    for (const warning of this.#warnings) {
+      if (!before.includes(warning.message)) this.dispatch('warning', warning);
+    }
   }
 
   protected override telemetryOf(event: string, payload: object | undefined): object | undefined {
@@ -210,8 +248,9 @@ export class TlsFiles extends WatchedValue<TlsCredentials, TlsFilesEvents, TlsFi
   }
 
   protected override onRefused(error: Error, snapshot: Snapshot): boolean {
-    const isReported = this.#refused === snapshot;
-    this.#refused = snapshot;
+    const isReported = this.#isRefused;
+    this.#isRefused = true;
+    this.#parsed = undefined;
     this.#again.set(RETRY_MS);
     return isReported || this.#mayBeHalf(error, snapshot);
   }
@@ -251,9 +290,9 @@ export class TlsFiles extends WatchedValue<TlsCredentials, TlsFilesEvents, TlsFi
     const { current } = this;
     this.#expiry.clear();
     if (!current || !Number.isFinite(current.expiresAt) || this.#reported === 'expired') return;
-    const { notBefore, expiresAt } = current;
+    const { expiresAt } = current;
     const remainingMs = expiresAt - this.clock.now();
-    const warningMs = this.#expiryWarningMs ?? (expiresAt - notBefore) / 6;
+    const warningMs = expiryWarning(current, this.#expiryWarningMs);
     if (remainingMs <= 0) {
       this.#reported = 'expired';
       this.dispatch('expired', {

@@ -1,5 +1,6 @@
 /** Parses and checks a set of certificate, key and CA bundle. */
-import { parseCertificates, parseKey, validityOf, type Validity } from './certificates.js';
+import { inspectChain, whyExpired, type Oddities } from './chain.js';
+import { parseCertificates, parseKey, validityOf, type Chain, type Validity } from './certificates.js';
 import { isCertificate, isPrivateKey, pemBlocks } from './pem.js';
 import { TlsCredentials } from './tls-credentials.js';
 import { isoTime } from '../core/clock.js';
@@ -12,27 +13,57 @@ export const MAX_BYTES = 1_048_576;
 
 type Trust = Pick<TlsCredentials, 'ca' | 'authorities'>;
 
+/** What a set is parsed with. */
+interface Parsing {
+  /** Epoch ms. */
+  readonly now: number;
+  /** For messages about the whole set. */
+  readonly path: string;
+  readonly revision: string | undefined;
+  readonly previous: Trust | undefined;
+  /** See `TlsFilesOptions`. */
+  readonly expiryWarningMs: number | undefined;
+}
+
+/** A set that is used, and what some peers reject about it. */
+export interface ParsedSet extends Oddities {
+  readonly credentials: TlsCredentials;
+}
+
 /**
  * A set without a CA bundle keeps the previous one, because with the roots of Node.js instead, a peer with a certificate
  * of any public authority would be trusted.
- * @param now epoch ms
  * @throws {TlsError} if the set is not complete, not usable, or not valid now.
  */
-export function parseSet(
-  places: TlsPlaces,
-  now: number,
-  path: string,
-  revision: string | undefined,
-  previous: Trust | undefined,
-): TlsCredentials {
+export function parseSet(places: TlsPlaces, parsing: Parsing): ParsedSet {
+  const { now, path, revision, previous } = parsing;
   for (const place of [places.cert, places.key, places.ca]) if (place) bytesOf(place);
-  const trust = trustOf(places.ca, now) ?? previous ?? { ca: undefined, authorities: [] };
   const identity = identityOf(places);
-  const { ca, authorities } = trust;
-  const credentials = new TlsCredentials({ ...identity, ca, authorities, revision });
+  const bundle = bundleOf(places.ca);
+  const expired = bundle && places.ca && whyExpired(places.ca.path, bundle.authorities, now);
+  if (expired !== undefined && !identity) throw new TlsError('ERR_TLS_CA', expired);
+  // It verifies no peer, but many servers verify none.
+  const trust = expired !== undefined && previous?.ca ? previous : (bundle ?? previous);
+  const { ca, authorities } = trust ?? { ca: undefined, authorities: [] };
+  const { pair, chain } = identity ?? {};
+  const validity = chain ? validityOf(chain[0]) : ALWAYS;
+  const credentials = new TlsCredentials({
+    ...{ pair, certificate: chain?.[0], ...validity },
+    ...{ ca, authorities, revision },
+  });
   mustBeUsable(credentials, path);
-  if (places.cert) checkDates(places.cert.path, identity, now);
-  return credentials;
+  if (!chain || !places.cert) return { credentials, warnings: [], until: Infinity };
+  checkDates(places.cert.path, validity, now);
+  const warningMs = expiryWarning(validity, parsing.expiryWarningMs);
+  const { warnings, until } = inspectChain(places.cert.path, chain, now, warningMs);
+  if (expired === undefined) return { credentials, warnings, until };
+  // The clock may be wrong, and set.
+  return { credentials, warnings: [...warnings, expired], until: now };
+}
+
+/** How long before its end a certificate that has not been replaced is reported, ms. */
+export function expiryWarning({ notBefore, expiresAt }: Validity, given: number | undefined): number {
+  return given ?? (expiresAt - notBefore) / 6;
 }
 
 function checkDates(path: string, { notBefore, expiresAt }: Validity, now: number): void {
@@ -52,32 +83,25 @@ export function expiredError(
   return new TlsError('ERR_TLS_EXPIRED', message, cause && { cause });
 }
 
-/** @throws {TlsError} `ERR_TLS_CA` if the bundle cannot be used, or each of its certificates has expired. */
-function trustOf(
-  ca: (TlsPlace & { readonly mayBeEmpty?: boolean }) | undefined,
-  now: number,
-): Trust | undefined {
+/** @throws {TlsError} `ERR_TLS_CA`. */
+function bundleOf(ca: TlsPlaces['ca']): Trust | undefined {
   const bytes = ca && bytesOf(ca);
   // cert-manager writes an empty `ca.crt` if the issuer has no CA; templates add a line break.
   if (!bytes || (ca.mayBeEmpty && bytes.toString('latin1').trim() === '')) return undefined;
   const authorities = parseCertificates(ca.path, bytes, 'ERR_TLS_CA');
-  const expiresAt = Math.max(...authorities.map((authority) => validityOf([authority]).expiresAt));
-  if (expiresAt <= now) {
-    const message = `Every certificate in the CA bundle "${ca.path}" has expired`;
-    throw new TlsError('ERR_TLS_CA', message);
-  }
   // OpenSSL receives only what was parsed here, so that nothing else is trusted.
   return { ca: Buffer.from(authorities.join('')), authorities };
 }
 
-/** A checked certificate chain and its key. */
-interface Identity extends Validity, Pick<TlsCredentials, 'certificate'> {
-  readonly pair: { readonly cert: Buffer; readonly key: Buffer } | undefined;
+/** A certificate chain and its key. */
+interface Identity {
+  readonly chain: Chain;
+  readonly pair: { readonly cert: Buffer; readonly key: Buffer };
 }
 
 /** @throws {TlsError} if the key does not match the certificate. */
-function identityOf({ cert, key }: TlsPlaces): Identity {
-  if (!cert || !key) return { pair: undefined, certificate: undefined, ...ALWAYS };
+function identityOf({ cert, key }: TlsPlaces): Identity | undefined {
+  if (!cert || !key) return undefined;
   const [certBytes, keyBytes] = [bytesOf(cert), bytesOf(key)];
   const isBundle = cert.path === key.path;
   if (isBundle && !pemBlocks(keyBytes.toString('latin1')).some(isPrivateKey)) {
@@ -85,15 +109,13 @@ function identityOf({ cert, key }: TlsPlaces): Identity {
     throw new TlsError('ERR_TLS_PEM', message);
   }
   const chain = parseCertificates(cert.path, certBytes, 'ERR_TLS_PEM');
-  const [certificate, ...issuers] = chain;
   const privateKey = parseKey(key.path, keyBytes);
   // `setSecureContext()` accepts an RSA key with an EC certificate; then every handshake fails.
-  if (!certificate?.checkPrivateKey(privateKey)) {
+  if (!chain[0].checkPrivateKey(privateKey)) {
     const message = `The private key in "${key.path}" is not that of the first certificate in "${cert.path}"`;
     throw new TlsError('ERR_TLS_MISMATCH', message);
   }
-  const pair = { cert: only(certBytes, isCertificate), key: only(keyBytes, isPrivateKey) };
-  return { pair, certificate, ...validityOf([certificate, ...issuers]) };
+  return { chain, pair: { cert: only(certBytes, isCertificate), key: only(keyBytes, isPrivateKey) } };
 }
 
 /** The blocks of one kind, so that the key is not passed on with the chain. */

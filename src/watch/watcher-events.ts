@@ -15,8 +15,9 @@ export interface WatcherWarning {
   /**
    * `subPath`: a single file or one revision of a volume is mounted; it never shows an update.
    * `limit`: there is more to read than the options allow, so some contents are not read.
+   * `certificate`: `TlsFiles` only: the set in use has a certificate for which some peers reject it.
    */
-  readonly code: 'subPath' | 'limit';
+  readonly code: 'subPath' | 'limit' | 'certificate';
   /** What the problem is, and what to do. */
   readonly message: string;
 }

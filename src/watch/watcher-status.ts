@@ -57,7 +57,7 @@ export interface WatcherStatus extends ComponentStatus {
 const WATCHER_STATES = ['watching', 'recovering', 'degraded'] as const;
 /** The states of the target. */
 const TARGET_STATES = ['missing', 'unreadable'] as const;
-const WARNING_CODES: Readonly<Record<WatcherWarning['code'], true>> = { subPath: true, limit: true };
+const WARNING_CODES = ['subPath', 'limit'] as const satisfies readonly WatcherWarning['code'][];
 
 /** A watcher that has missed this many checks in a row has stopped checking. */
 const MISSED_CHECKS = 3;
@@ -76,7 +76,7 @@ export const watcherDescription: StatusDescription<WatcherStatus> = {
     for (const each of WATCHER_STATES) yield flag('status', state === each, { state: each });
     for (const each of TARGET_STATES) yield flag('status', target === each, { state: each });
     const on = new Set<string>(warnings.map(({ code }) => code));
-    for (const code of Object.keys(WARNING_CODES)) yield flag('warning', on.has(code), { code });
+    for (const code of WARNING_CODES) yield flag('warning', on.has(code), { code });
     yield* seconds('last_change.timestamp', lastChangeAt);
     yield* seconds('last_check.timestamp', lastCheckAt);
     if (backend === null || backend === 'poll') return;

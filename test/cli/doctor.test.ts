@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 import type { Diagnosis } from 'resilient-watcher/doctor';
-import { KubeletVolume } from 'resilient-watcher/testing';
+import { CertificateSigner, KubeletVolume } from 'resilient-watcher/testing';
 import { describe, expect, test } from 'vitest';
 
 import { createAuthority, createServerPair } from '../support/certificates.js';
@@ -241,6 +241,22 @@ test('an expired certificate is found in its file and in its directory', async (
     const { code, ids } = await doctor(path);
     expect([code, ids]).toEqual([4, ['CERTIFICATE_EXPIRED']]);
   }
+});
+
+test('a chain that some clients reject is worth a note, and a CA bundle that has expired is more', async () => {
+  const clock = { now: () => Date.now() - 4_000 * 86_400_000 };
+  const root = new CertificateSigner({ name: 'root' });
+  const directory = join(temporaryDirectory(), 'tls');
+  mkdirSync(directory);
+  const expired = new CertificateSigner({ name: 'old', issuer: root, clock });
+  writeFileSync(join(directory, 'tls.crt'), expired.issue({ notBefore: Date.now() - 1_000 }).chain);
+  const old = new CertificateSigner({ name: 'old', clock }).certificate;
+  writeFileSync(join(directory, 'ca.crt'), `${old}${root.certificate}`);
+  const { code, ids, page } = await doctor(directory);
+  expect([code, ids]).toEqual([0, ['CERTIFICATE_CHAIN']]);
+  expect(page.findings[0]?.message).toMatch(/CN=old \(issued by CN=root\) .+tls\.crt" expired at/);
+  writeFileSync(join(directory, 'ca.crt'), old);
+  expect((await doctor(directory)).ids).toEqual(['CERTIFICATE_EXPIRED', 'CERTIFICATE_CHAIN']);
 });
 
 test('a manifest is read as Kubernetes reads it: a mode with a leading 0 is octal', async () => {
