@@ -6,23 +6,45 @@
  * | none        | an object of the pod changes                    | waiting: for its turn, or for its time           |
  * | waiting     | another change                                  | waiting, with the time of the newer change       |
  * | waiting     | `maxDelayMs` have passed                        | none: kubelet has delivered (`onBehind`)         |
- * | waiting     | it is due, and the rate allows a patch          | sent                                             |
+ * | waiting     | it is due, and its scope and the rate allow it  | sent                                             |
  * | waiting     | another replica has set the annotation          | as if it had been patched here                   |
  * | sent        | the patch succeeds                              | none; repeating after an interruption            |
  * | sent        | another change                                  | waiting, once the patch has ended                |
- * | sent        | the pod is gone (404, 409)                      | none                                             |
- * | sent        | the patch fails                                 | waiting; after 429, 5xx and no answer all wait   |
+ * | sent        | the pod is gone                                 | none                                             |
+ * | sent        | this pod is refused                             | waiting, for a delay of its own                  |
+ * | sent        | its namespace or everybody fails                | waiting, after the others of its namespace       |
  * | repeating   | 2, 10, 30 and 60 s after the change             | sent, after all entries that are waiting         |
+ *
+ * Namespaces take turns, so that none waits for another. What fails together is a scope: everybody, or one namespace
+ * (patch-refusal.ts says which).
+ *
+ * | scope       | what happens                                    | next                                             |
+ * |-------------|-------------------------------------------------|--------------------------------------------------|
+ * | open        | a patch fails like all of the scope             | closed, for a delay that doubles                 |
+ * | closed      | a patch that was sent before fails, too         | closed: the same failure                         |
+ * | closed      | the delay has passed                            | closed; one patch of any pod tries it            |
+ * | closed      | that patch fails                                | closed, for a longer delay                       |
+ * | closed      | a patch succeeds; of everybody: is answered     | open                                             |
+ * | unhealthy   | the delay has passed, and no patch is due       | a dry-run patch of any known pod tries it        |
+ * | unhealthy   | the same, and no pod is known                   | open: no patch is left that could fail           |
+ *
+ * A scope is unhealthy after three failures in a row. The first refusal of a pod counts, too: if three pods are refused,
+ * and none is patched, the next one will hardly succeed.
  *
  * kubelet's watch of an object has a new version long before a patch of ours makes it sync the pod, except after the API
  * server was away: each watch of kubelet returns on its own, up to 60 s after ours. So a patch is repeated if the object
  * changed within a minute after such an interruption. The value tells the repetitions apart (`<digest>`, `<digest>.1`, …),
- * because only a changed value is a change. Patches that were in flight when one met an outage count as the same failure.
+ * because only a changed value is a change.
  */
 import type { Clock, Scheduled } from '../core/clock.js';
 import type { Random } from '../core/random.js';
+import { Agenda } from './agenda.js';
 import { ApiBackoff } from './api-backoff.js';
-import { pauseAfter, statusOf } from './api-failure.js';
+import { apiFailureOf, pauseAfter } from './api-failure.js';
+import { Lane, namesIn, type Entry } from './patch-lane.js';
+import { PatchRate } from './patch-rate.js';
+import { isDryRunRefused, whoseIs } from './patch-refusal.js';
+import { PatchScope } from './patch-scope.js';
 
 /** How long after a change each patch of it is due, ms. */
 const DUE_MS = [0, 2_000, 10_000, 30_000, 60_000] as const;
@@ -34,7 +56,12 @@ const LAG_MS = 60_000;
 const BETWEEN_PATCHES_MS = 1_000;
 
 /** The API server answers a patch within some ms, so this allows hundreds of patches per second. */
-const MOST_IN_FLIGHT = 16;
+const MOST_OF_NAMESPACE = 8;
+/** More, because patches in some namespaces may wait for a webhook that does not answer. */
+const MOST_IN_FLIGHT = 64;
+
+/** A dry run is repeated after this time, ms, unless its answer says when. */
+const ASK_AGAIN_MS = 30_000;
 
 /** A patch that is due. */
 export interface DuePatch {
@@ -45,6 +72,19 @@ export interface DuePatch {
   readonly sinceChangeMs: number;
 }
 
+/** A patch that failed. */
+export interface PatchFailure {
+  readonly error: unknown;
+  /** What fails with it, such as `patch pods in shop`. */
+  readonly what: string;
+  /** The pod, if only that is refused. */
+  readonly pod: string | undefined;
+  /** Whether it is one more in a row; otherwise it is known already. */
+  readonly isCounted: boolean;
+  /** The time until the next attempt. */
+  readonly delayMs: number;
+}
+
 interface QueueOptions {
   readonly maxPatchesPerSecond: number;
   readonly burst: number;
@@ -53,52 +93,51 @@ interface QueueOptions {
   readonly random: Random;
   /** Sets the annotation; resolves to false if it has this value. */
   readonly patch: (pod: string, due: DuePatch) => Promise<boolean>;
+  /** Asks by a dry run whether a patch of the pod would succeed; resolves to false if the pod is not known. */
+  readonly ask: (pod: string) => Promise<boolean>;
+  /** A pod in the namespace, or in any: each time another one. */
+  readonly anyPod: (namespace: string | undefined) => string | undefined;
+  readonly isHealthy: (what: string) => boolean;
   /** The pod has waited for too long. */
   readonly onBehind: (pod: string, waitedMs: number) => void;
-  /** A patch failed. */
-  readonly onFailure: (error: unknown, delayMs: number) => void;
+  readonly onFailure: (failure: PatchFailure) => void;
+  /** Nothing speaks against the next patch. */
+  readonly onSuccess: (what: string) => void;
 }
 
-interface Entry {
-  /** When the newest change was seen, monotonic ms. */
-  changedAt: number;
-  /** Which patch is next: an index of `DUE_MS`. */
-  next: number;
-  /** Not before this, monotonic ms. */
-  dueAt: number;
-  isSent: boolean;
-  /** Once the API server has refused a patch of this pod. */
-  refusals?: ApiBackoff;
+/** What is sent next: the patch of an entry, or a dry run that asks how a scope is. */
+interface Turn {
+  readonly lane: Lane;
+  readonly pod: string;
+  readonly entry?: Entry;
+  readonly asks?: PatchScope;
 }
 
 export class PatchQueue {
   readonly #options: QueueOptions;
-  readonly #entries = new Map<string, Entry>();
+  /** By namespace; the one whose turn it is comes first. */
+  readonly #lanes = new Map<string, Lane>();
+  readonly #everybody: PatchScope;
+  readonly #rate: PatchRate;
+  readonly #agenda = new Agenda<Entry>();
   /** When pods with no entry were last patched, if that was less than `BETWEEN_PATCHES_MS` ago; oldest first. */
   readonly #patchedAt = new Map<string, number>();
-  /** Of patches that anybody's patch would have failed like. */
-  readonly #outage: ApiBackoff;
-  #tokens: number;
-  #filledAt: number;
-  #pausedAt = -Infinity;
-  #pausedUntil = -Infinity;
   #interruptedAt = -Infinity;
-  #inFlight = 0;
   #timer: Scheduled | undefined;
   #isClosed = false;
 
   constructor(options: QueueOptions) {
-    const { burst, clock, random } = options;
+    const { maxPatchesPerSecond, burst, clock, random } = options;
     this.#options = options;
-    this.#outage = new ApiBackoff(random);
-    this.#tokens = burst;
-    this.#filledAt = clock.monotonic();
+    this.#everybody = new PatchScope(undefined, MOST_IN_FLIGHT, random);
+    this.#rate = new PatchRate(maxPatchesPerSecond, burst, clock.monotonic());
   }
 
   /** The pods that wait for the first patch of a change. */
   get length(): number {
     let waiting = 0;
-    for (const { next } of this.#entries.values()) if (next === 0) waiting += 1;
+    for (const { entries } of this.#lanes.values())
+      for (const { next } of entries.values()) if (next === 0) waiting += 1;
     return waiting;
   }
 
@@ -107,18 +146,26 @@ export class PatchQueue {
    * @param delayMs how long the first patch of a pod waits.
    */
   add(pods: readonly string[], changedAt: number, delayMs: (pod: string) => number): void {
+    if (this.#isClosed) return;
+    const now = this.#options.clock.monotonic();
     for (const pod of pods) {
-      const entry = this.#entries.get(pod);
+      const lane = this.#laneOf(pod);
+      const known = lane.entries.get(pod);
       const dueAt = Math.max(
         changedAt + delayMs(pod),
         (this.#patchedAt.get(pod) ?? -Infinity) + BETWEEN_PATCHES_MS,
       );
-      if (!entry) this.#entries.set(pod, { changedAt, next: 0, dueAt, isSent: false });
-      else {
+      if (known) {
+        known.changedAt = Math.max(known.changedAt, changedAt);
         // An entry that waits keeps its time: otherwise an object that changes all the time would never be delivered.
-        if (entry.next > 0) entry.dueAt = dueAt;
-        entry.next = 0;
-        entry.changedAt = Math.max(entry.changedAt, changedAt);
+        if (known.next === 0) continue;
+        known.next = 0;
+        known.dueAt = dueAt;
+        this.#place(known, now);
+      } else {
+        const entry = { pod, lane, changedAt, next: 0, dueAt, lookAt: Infinity, isSent: false };
+        lane.entries.set(pod, entry);
+        this.#place(entry, now);
       }
     }
     this.#work();
@@ -126,8 +173,11 @@ export class PatchQueue {
 
   /** The pod has the value of this repetition, set here or by another replica. */
   has(pod: string, repetition: number): void {
-    const entry = this.#entries.get(pod);
-    if (entry && !entry.isSent && repetition >= entry.next) this.#advance(pod, entry, repetition);
+    const entry = this.#entryOf(pod);
+    if (!entry || entry.isSent || repetition < entry.next) return;
+    this.#advance(entry, repetition);
+    this.#place(entry, this.#options.clock.monotonic());
+    this.#work();
   }
 
   /** The API server was away, for kubelet as well. */
@@ -136,111 +186,205 @@ export class PatchQueue {
   }
 
   delete(pod: string): void {
-    this.#entries.delete(pod);
+    const entry = this.#entryOf(pod);
+    entry?.lane.remove(entry);
   }
 
   /** Nothing is sent from now on. */
   close(): void {
     this.#isClosed = true;
     this.#timer?.cancel();
-    this.#entries.clear();
+    this.#lanes.clear();
+    this.#agenda.clear();
   }
 
   readonly #work = (): void => {
-    this.#timer?.cancel();
-    this.#timer = undefined;
-    while (!this.#isClosed && this.#inFlight < MOST_IN_FLIGHT) {
-      const now = this.#options.clock.monotonic();
-      const { pod, entry, waitMs } = this.#choose(now);
-      const delayMs = Math.max(waitMs, this.#pausedUntil - now, this.#waitForToken(now));
-      if (delayMs > 0 || pod === undefined || !entry) {
-        if (Number.isFinite(delayMs))
-          this.#timer = this.#options.clock.schedule(this.#work, delayMs, { ref: false });
-        return;
-      }
-      this.#tokens -= 1;
-      void this.#send(pod, entry, now);
+    if (this.#isClosed) return;
+    const now = this.#options.clock.monotonic();
+    while (this.#agenda.next <= now) {
+      const { at, item } = this.#agenda.take() as { at: number; item: Entry };
+      // What was due earlier has replaced it.
+      if (item.lookAt !== at) continue;
+      item.lookAt = Infinity;
+      this.#look(item, now);
     }
+    let wakeAt = this.#agenda.next;
+    for (let turn = this.#next(now); turn; turn = this.#next(now)) {
+      const waitMs = this.#rate.take(now);
+      if (waitMs > 0) {
+        wakeAt = Math.min(wakeAt, now + waitMs);
+        break;
+      }
+      void this.#send(turn, now);
+    }
+    wakeAt = Math.min(wakeAt, this.#nextAttempt(now));
+    this.#timer?.cancel();
+    this.#timer =
+      wakeAt === Infinity
+        ? undefined
+        : this.#options.clock.schedule(this.#work, wakeAt - now, { ref: false });
   };
 
-  /** The entry to send first, and how long to wait for it; drops entries that have waited for too long. */
-  #choose(now: number): { pod?: string; entry?: Entry; waitMs: number } {
-    const { maxDelayMs, onBehind } = this.#options;
-    let best: { pod?: string; entry?: Entry; waitMs: number } = { waitMs: Infinity };
-    for (const [pod, entry] of this.#entries) {
-      if (entry.isSent) continue;
-      if (now - entry.changedAt > maxDelayMs) {
-        this.#entries.delete(pod);
-        if (entry.next === 0) onBehind(pod, now - entry.changedAt);
+  #next(now: number): Turn | undefined {
+    if (this.#isClosed || !this.#everybody.isFree(now)) return undefined;
+    let repetition: Entry | undefined;
+    for (const [namespace, lane] of this.#lanes) {
+      if (lane.isIdle && this.#options.isHealthy(lane.what)) {
+        this.#lanes.delete(namespace);
+        this.#options.onSuccess(lane.what);
         continue;
       }
-      const waitMs = Math.max(0, entry.dueAt - now);
-      const isSooner = waitMs < best.waitMs;
-      const isFirst = waitMs === best.waitMs && entry.next === 0 && best.entry?.next !== 0;
-      if (isSooner || isFirst) best = { pod, entry, waitMs };
-      // First patches of changes are in the order of the entries.
-      if (waitMs === 0 && entry.next === 0) return best;
+      if (!lane.isFree(now)) continue;
+      const [first] = lane.first;
+      if (first) return { lane, pod: first.pod, entry: first };
+      const [again] = lane.again;
+      repetition ??= again;
     }
-    return best;
+    if (repetition) return { lane: repetition.lane, pod: repetition.pod, entry: repetition };
+    return this.#question(now);
   }
 
-  #waitForToken(now: number): number {
-    const { maxPatchesPerSecond, burst } = this.#options;
-    const filled = ((now - this.#filledAt) * maxPatchesPerSecond) / 1_000;
-    this.#tokens = Math.min(burst, this.#tokens + filled);
-    this.#filledAt = now;
-    return this.#tokens >= 1 ? 0 : Math.ceil(((1 - this.#tokens) * 1_000) / maxPatchesPerSecond);
+  /** The dry run of a pod, if there is something to ask. */
+  #question(now: number): Turn | undefined {
+    const { anyPod, onSuccess } = this.#options;
+    for (const scope of this.#unhealthy()) {
+      if (now < scope.askAt) continue;
+      const pod = anyPod(scope.namespace);
+      if (pod !== undefined) return { lane: this.#laneOf(pod), pod, asks: scope };
+      scope.open();
+      onSuccess(scope.what);
+    }
+    return undefined;
   }
 
-  async #send(pod: string, entry: Entry, now: number): Promise<void> {
-    const { patch, onFailure, clock, random } = this.#options;
-    const { changedAt } = entry;
-    const sinceChangeMs = now - changedAt;
-    const repetition = DUE_MS.findLastIndex((dueMs) => sinceChangeMs >= dueMs);
-    entry.isSent = true;
-    this.#inFlight += 1;
+  #unhealthy(): PatchScope[] {
+    const scopes = [this.#everybody, ...this.#lanes.values()];
+    return scopes.filter(({ what }) => !this.#options.isHealthy(what));
+  }
+
+  /** When a scope that is closed or unhealthy is tried again. */
+  #nextAttempt(now: number): number {
+    const times = this.#unhealthy().map(({ askAt }) => askAt);
+    for (const { first, again, closedUntil } of this.#lanes.values())
+      if (first.size + again.size > 0) times.push(closedUntil);
+    const later = times
+      .map((time) => Math.max(time, this.#everybody.closedUntil))
+      .filter((time) => time > now);
+    return later.reduce((least, time) => Math.min(least, time), Infinity);
+  }
+
+  /** Puts the entry where its time says. */
+  #place(entry: Entry, now: number): void {
+    entry.lane.displace(entry);
+    if (!entry.isSent) this.#look(entry, now);
+  }
+
+  #look(entry: Entry, now: number): void {
+    const { pod, lane, changedAt, next, dueAt, isSent } = entry;
+    if (isSent || lane.entries.get(pod) !== entry) return;
+    const { maxDelayMs, onBehind } = this.#options;
+    if (now - changedAt > maxDelayMs) {
+      lane.remove(entry);
+      if (next === 0) onBehind(pod, now - changedAt);
+      return;
+    }
+    const tooLateAt = changedAt + maxDelayMs + 1;
+    if (dueAt <= now) lane.place(entry);
+    const lookAt = dueAt <= now ? tooLateAt : Math.min(dueAt, tooLateAt);
+    if (lookAt >= entry.lookAt) return;
+    entry.lookAt = lookAt;
+    this.#agenda.add(lookAt, entry);
+  }
+
+  async #send(turn: Turn, now: number): Promise<void> {
+    const { lane, pod, entry, asks } = turn;
+    const scopes = [this.#everybody, lane];
+    const ends = scopes.map((scope) => scope.begin());
+    if (asks) asks.askAt = now + ASK_AGAIN_MS;
+    // The next turn is that of another namespace.
+    const { namespace } = namesIn(pod);
+    this.#lanes.delete(namespace);
+    this.#lanes.set(namespace, lane);
     try {
-      const isChanged = await patch(pod, { isFirst: entry.next === 0, repetition, sinceChangeMs });
-      this.#outage.reset();
-      if (isChanged) this.#notePatch(pod);
-      if (entry.changedAt === changedAt) this.#advance(pod, entry, repetition);
-      else entry.dueAt = Math.max(entry.dueAt, clock.monotonic() + BETWEEN_PATCHES_MS);
+      const isSent = entry ? await this.#patch(entry, now) : await this.#options.ask(pod);
+      if (isSent) for (const scope of scopes) this.#succeeded(scope);
     } catch (error) {
-      const status = statusOf(error);
-      if (status === 404 || status === 409) this.#remove(pod, entry);
-      else if (isOutage(status) && this.#pausedAt >= now) {
-        // It was in flight when another one failed: the same outage.
-        this.#pausedUntil = Math.max(this.#pausedUntil, clock.monotonic() + pauseAfter(error));
-        entry.dueAt = this.#pausedUntil;
-      } else {
-        const backoff = isOutage(status) ? this.#outage : (entry.refusals ??= new ApiBackoff(random));
-        const delayMs = backoff.after(error);
-        entry.dueAt = clock.monotonic() + delayMs;
-        if (isOutage(status)) {
-          this.#pausedAt = clock.monotonic();
-          this.#pausedUntil = entry.dueAt;
-        }
-        onFailure(error, delayMs);
-      }
+      if (!this.#isClosed) this.#failed(turn, error, now);
     } finally {
-      entry.isSent = false;
-      this.#inFlight -= 1;
+      for (const end of ends) end();
+      if (entry) {
+        entry.isSent = false;
+        this.#place(entry, this.#options.clock.monotonic());
+      }
       this.#work();
     }
   }
 
+  async #patch(entry: Entry, now: number): Promise<boolean> {
+    const { pod, lane, changedAt, next } = entry;
+    const sinceChangeMs = now - changedAt;
+    const repetition = DUE_MS.findLastIndex((dueMs) => sinceChangeMs >= dueMs);
+    entry.isSent = true;
+    lane.displace(entry);
+    const isChanged = await this.#options.patch(pod, { isFirst: next === 0, repetition, sinceChangeMs });
+    if (isChanged) this.#notePatch(pod);
+    delete entry.refusals;
+    if (entry.changedAt === changedAt) this.#advance(entry, repetition);
+    else entry.dueAt = Math.max(entry.dueAt, this.#options.clock.monotonic() + BETWEEN_PATCHES_MS);
+    return isChanged;
+  }
+
+  #succeeded(scope: PatchScope): void {
+    scope.open();
+    this.#options.onSuccess(scope.what);
+  }
+
+  #failed({ lane, pod, entry }: Turn, error: unknown, sentAt: number): void {
+    const { clock, random, onFailure } = this.#options;
+    const now = clock.monotonic();
+    const whose = whoseIs(error, namesIn(pod).pod);
+    if (whose !== 'everybody' && apiFailureOf(error)) this.#succeeded(this.#everybody);
+    if (whose === 'namespace' || whose === 'everybody') {
+      const scope = whose === 'namespace' ? lane : this.#everybody;
+      if (scope.hasFailedSince(sentAt)) {
+        scope.closeUntil(now + pauseAfter(error));
+        return;
+      }
+      const delayMs = scope.close(now, error);
+      onFailure({ error, what: scope.what, pod: undefined, isCounted: true, delayMs });
+    } else if (!entry) {
+      // A webhook that is not asked in a dry run says nothing against a patch.
+      if (isDryRunRefused(error)) this.#succeeded(lane);
+      else lane.askLater(now, error);
+    } else if (whose === 'nobody') lane.remove(entry);
+    else {
+      const isCounted = entry.refusals === undefined;
+      const delayMs = (entry.refusals ??= new ApiBackoff(random)).after(error);
+      entry.dueAt = now + delayMs;
+      onFailure({ error, what: lane.what, pod, isCounted, delayMs });
+    }
+  }
+
   /** This patch, and those before it, are done. */
-  #advance(pod: string, entry: Entry, repetition: number): void {
+  #advance(entry: Entry, repetition: number): void {
     entry.next = repetition + 1;
     const dueMs = DUE_MS[entry.next];
     const mayBeMissed = entry.changedAt - this.#interruptedAt < LAG_MS;
-    if (dueMs === undefined || !mayBeMissed) this.#remove(pod, entry);
+    if (dueMs === undefined || !mayBeMissed) entry.lane.remove(entry);
     else entry.dueAt = entry.changedAt + dueMs;
   }
 
-  /** Unless the pod has another entry by now. */
-  #remove(pod: string, entry: Entry): void {
-    if (this.#entries.get(pod) === entry) this.#entries.delete(pod);
+  #laneOf(pod: string): Lane {
+    const { namespace } = namesIn(pod);
+    const known = this.#lanes.get(namespace);
+    if (known) return known;
+    const lane = new Lane(namespace, MOST_OF_NAMESPACE, this.#options.random);
+    this.#lanes.set(namespace, lane);
+    return lane;
+  }
+
+  #entryOf(pod: string): Entry | undefined {
+    return this.#lanes.get(namesIn(pod).namespace)?.entries.get(pod);
   }
 
   #notePatch(pod: string): void {
@@ -252,9 +396,4 @@ export class PatchQueue {
       this.#patchedAt.delete(oldest);
     }
   }
-}
-
-/** Whether the API server answers nobody, as far as the answer to one patch tells. */
-function isOutage(status: number | undefined): boolean {
-  return status === undefined || status === 429 || status >= 500;
 }

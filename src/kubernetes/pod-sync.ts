@@ -1,6 +1,5 @@
 import type { Clock } from '../core/clock.js';
 import { Component, type ComponentEvents, type ComponentStatus } from '../core/component.js';
-import { withDeadline } from '../core/deadline.js';
 import { sha256 } from '../core/digest.js';
 import type { LifecycleState } from '../core/lifecycle.js';
 import {
@@ -22,9 +21,12 @@ import { clusterClient, type ClusterClient } from './cluster-client.js';
 import { clusterFailure } from './cluster-failure.js';
 import type { KubernetesError } from './kubernetes-error.js';
 import { MountIndex } from './mount-index.js';
-import { ANNOTATION, mountingPod, type MountingPod, type ObjectKind } from './mounted-objects.js';
+import { mountingPod, type MountingPod, type ObjectKind } from './mounted-objects.js';
 import { ObjectFollower } from './object-follower.js';
+import { namesIn } from './patch-lane.js';
 import { PatchQueue, type DuePatch } from './patch-queue.js';
+import { patchPod } from './pod-patch.js';
+import { RequestHealth } from './request-health.js';
 
 /** A pod in an event of `PodSync`. */
 export interface SyncedPod {
@@ -38,11 +40,17 @@ export interface PodSyncEvents extends ComponentEvents {
   synced: [event: SyncedPod & { readonly delayMs: number }];
   /** A pod has waited for `maxDelayMs` and is not patched: kubelet has updated its files by then. */
   behind: [event: SyncedPod & { readonly waitedMs: number }];
-  /** A list, a watch or a patch failed; the next attempt begins after `delayMs`. */
-  retry: [event: { readonly error: KubernetesError; readonly delayMs: number }];
-  /** The same request has failed three times in a row. */
+  /**
+   * A list, a watch or a patch failed; the next attempt begins after `delayMs`. `request` is what was tried, such as
+   * `patch pods in shop`, and has few values. If only one pod is refused, the message of the error names it.
+   */
+  retry: [event: { readonly error: KubernetesError; readonly request: string; readonly delayMs: number }];
+  /**
+   * The same request has failed three times in a row; for patches, as many pods of a namespace were refused and none was
+   * patched. The message says what the error of `retry` does not: what to do if it lasts.
+   */
   unhealthy: [event: { readonly error: KubernetesError; readonly consecutiveFailures: number }];
-  /** Every request succeeds again. */
+  /** Every request would succeed again: while no pod has to be patched, dry runs ask. */
   healthy: [];
 }
 
@@ -51,7 +59,7 @@ export interface PodSyncStatus extends ComponentStatus {
   readonly state: LifecycleState;
   /** Whether all objects and pods have been listed. */
   readonly listed: boolean;
-  /** False after three failures in a row. */
+  /** False after three failures in a row, until a request of the same kind succeeds. */
   readonly healthy: boolean;
   /** The running pods that mount an object. */
   readonly pods: number;
@@ -102,8 +110,6 @@ export interface PodSyncOptions {
 
 const DEFAULT_SELECTOR = 'resilient-watcher.dev/sync=true';
 const UNFINISHED = 'status.phase!=Succeeded,status.phase!=Failed';
-const PATCH_TIMEOUT_MS = 10_000;
-const UNHEALTHY_AFTER = 3;
 
 const OPTIONS = {
   name: nonEmptyString('PodSync'),
@@ -139,8 +145,7 @@ export class PodSync extends Component<PodSyncEvents, PodSyncStatus> {
   readonly #index = new MountIndex();
   readonly #queue: PatchQueue;
   readonly #kinds: readonly ObjectKind[];
-  /** Failures in a row, by what was tried. */
-  readonly #failures = new Map<string, number>();
+  readonly #health = new RequestHealth();
   #isListed = false;
   #synced = 0;
   #repeated = 0;
@@ -162,13 +167,18 @@ export class PodSync extends Component<PodSyncEvents, PodSyncStatus> {
     this.#queue = new PatchQueue({
       ...resolved,
       patch: (pod, due) => this.#patch(pod, due),
+      ask: (pod) => this.#ask(pod),
+      anyPod: (namespace) => {
+        const pods = this.#index.podsIn(namespace);
+        return pods[Math.floor(resolved.random() * pods.length)];
+      },
+      isHealthy: (what) => this.#health.isHealthyAt(what),
       onBehind: (pod, waitedMs) => {
         this.#behind += 1;
         this.dispatch('behind', { ...namesIn(pod), waitedMs });
-        // No patch is left that could succeed.
-        if (this.#queue.length === 0) this.#succeeded('patch pods');
       },
-      onFailure: (error, delayMs) => this.#failed('patch pods', error, delayMs),
+      onFailure: ({ error, what, delayMs, ...rest }) => this.#failed(what, error, delayMs, rest),
+      onSuccess: (what) => this.#succeeded(what),
     });
   }
 
@@ -179,7 +189,7 @@ export class PodSync extends Component<PodSyncEvents, PodSyncStatus> {
       state,
       lastError,
       listed: this.#isListed,
-      healthy: this.#isHealthy,
+      healthy: this.#health.isHealthy,
       pods: this.#index.pods,
       objects: this.#index.objects,
       waiting: this.#queue.length,
@@ -276,32 +286,23 @@ export class PodSync extends Component<PodSyncEvents, PodSyncStatus> {
     const digest = this.#index.digestOf(pod);
     const value = repetition === 0 ? digest : `${digest}.${repetition}`;
     if (pod.annotation === value) return false;
-    const { namespace, uid } = pod;
-    const { clock } = this.#options;
-    await withDeadline(
-      (signal) =>
-        this.#client.request({
-          method: 'PATCH',
-          path: `/api/v1/namespaces/${encodeURIComponent(namespace)}/pods/${encodeURIComponent(pod.name)}`,
-          // The uid keeps the patch from a new pod of the same name.
-          body: { metadata: { uid, annotations: { [ANNOTATION]: value } } },
-          type: 'application/merge-patch+json',
-          accept: 'application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1',
-          signal,
-        }),
-      {
-        clock,
-        timeoutMs: PATCH_TIMEOUT_MS,
-        signal: this.lifetime.signal,
-        late: () => new Error(`the patch took over ${PATCH_TIMEOUT_MS} ms`),
-      },
-    );
-    this.#succeeded('patch pods');
+    await this.#send(pod, value, false);
     if (isFirst) {
       this.#synced += 1;
-      this.dispatch('synced', { namespace, pod: pod.name, delayMs: sinceChangeMs });
+      this.dispatch('synced', { namespace: pod.namespace, pod: pod.name, delayMs: sinceChangeMs });
     } else this.#repeated += 1;
     return true;
+  }
+
+  async #ask(name: string): Promise<boolean> {
+    const pod = this.#index.pod(name);
+    if (pod) await this.#send(pod, this.#index.digestOf(pod), true);
+    return pod !== undefined;
+  }
+
+  #send(pod: MountingPod, value: string, isDryRun: boolean): Promise<void> {
+    const { clock } = this.#options;
+    return patchPod(this.#client, pod, value, { clock, signal: this.lifetime.signal, isDryRun });
   }
 
   /** Follows one resource until the end; resolves once it has been listed. */
@@ -341,23 +342,29 @@ export class PodSync extends Component<PodSyncEvents, PodSyncStatus> {
     return listed.promise;
   }
 
-  get #isHealthy(): boolean {
-    return [...this.#failures.values()].every((failures) => failures < UNHEALTHY_AFTER);
-  }
-
   #succeeded(what: string): void {
-    const isRecovered = (this.#failures.get(what) ?? 0) >= UNHEALTHY_AFTER;
-    this.#failures.delete(what);
-    if (isRecovered && this.#isHealthy) this.dispatch('healthy');
+    if (this.#health.succeeded(what)) this.dispatch('healthy');
   }
 
-  #failed(what: string, thrown: unknown, delayMs: number): void {
-    const error = clusterFailure(thrown, what);
-    const consecutiveFailures = (this.#failures.get(what) ?? 0) + 1;
-    this.#failures.set(what, consecutiveFailures);
+  /** @param pod if only that is refused. */
+  #failed(
+    what: string,
+    thrown: unknown,
+    delayMs: number,
+    { pod, isCounted }: { pod?: string | undefined; isCounted: boolean } = { isCounted: true },
+  ): void {
+    const wasHealthy = this.#health.isHealthyAt(what);
+    const consecutiveFailures = isCounted ? this.#health.failed(what) : 0;
+    const isHealthy = this.#health.isHealthyAt(what);
+    const error = clusterFailure(thrown, {
+      what: pod === undefined ? what : `patch pod ${pod}`,
+      isOfPod: pod !== undefined,
+      // The API server may have started a moment ago, and knows no roles yet.
+      mayBePassing: isHealthy,
+    });
     this.recordError(error);
-    this.dispatch('retry', { error, delayMs });
-    if (consecutiveFailures === UNHEALTHY_AFTER) this.dispatch('unhealthy', { error, consecutiveFailures });
+    this.dispatch('retry', { error, request: what, delayMs });
+    if (wasHealthy && !isHealthy) this.dispatch('unhealthy', { error, consecutiveFailures });
   }
 }
 
@@ -373,9 +380,4 @@ function versionOf(object: unknown): string | undefined {
   return typeof uid === 'string' && typeof resourceVersion === 'string'
     ? `${uid} ${resourceVersion}`
     : undefined;
-}
-
-function namesIn(name: string): SyncedPod {
-  const [namespace = '', pod = ''] = name.split('/');
-  return { namespace, pod };
 }

@@ -49,7 +49,7 @@ class Server {
 
   async request({ method, path, body }) {
     if (method === 'PATCH') {
-      const pod = this.#pods.get(path.split('/').at(-1));
+      const pod = this.#pods.get(path.split('?')[0].split('/').at(-1));
       pod.metadata = {
         ...pod.metadata,
         annotations: body.metadata.annotations,

@@ -139,30 +139,6 @@ describe('kindness', () => {
     expect(behind).toContainEqual({ namespace: 'shop', pod: 'p9', waitedMs: expect.any(Number) as number });
   });
 
-  test('it is healthy again once every pod whose patches fail is left to kubelet', async () => {
-    const { clock, server, client, sync, update, until } = await podSyncScene();
-    server.putObject('pods', podOf('a', [app]));
-    const running = await sync({
-      maxDelayMs: 30_000,
-      client: {
-        request: (request) =>
-          request.method === 'PATCH'
-            ? Promise.reject(new Error('connection refused'))
-            : client.request(request),
-        lines: (request) => client.lines(request),
-      },
-    });
-    update('app');
-    await until(async () => {
-      await clock.advance(1_000);
-      expect(running.status().healthy).toBe(false);
-    });
-    await until(async () => {
-      await clock.advance(1_000);
-      expect(running.status()).toMatchObject({ behind: 1, healthy: true });
-    });
-  });
-
   test('close() does not wait for a client that ignores its signal', async () => {
     const { clock, client } = await podSyncScene();
     const stuck = new Promise<never>(() => {});

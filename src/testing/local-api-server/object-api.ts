@@ -124,17 +124,23 @@ export class ObjectApi {
     return this.#patch(object, call);
   }
 
-  #patch(pod: StoredObject, { body, accept }: ApiCall): ApiAnswer {
+  #patch(pod: StoredObject, { body, accept, query }: ApiCall): ApiAnswer {
     const { metadata } = Object(body) as { metadata?: { uid?: string; annotations?: object } };
     if (!metadata) return failure(400, 'only the metadata of a pod can be patched');
-    if (metadata.uid !== undefined && metadata.uid !== pod.metadata.uid)
-      return failure(409, `the uid in the precondition is not that of the pod, ${pod.metadata.uid}`);
+    const { name, uid } = pod.metadata;
+    if (metadata.uid !== undefined && metadata.uid !== uid) {
+      const why = `metadata.uid: Invalid value: "${metadata.uid}": field is immutable`;
+      return failure(422, `Pod "${name}" is invalid: ${why}`);
+    }
     const given = { ...pod.metadata.annotations, ...metadata.annotations } as Record<string, string | null>;
     const annotations = Object.fromEntries(
       Object.entries(given).filter((entry): entry is [string, string] => entry[1] !== null),
     );
     const isSame = JSON.stringify(annotations) === JSON.stringify(pod.metadata.annotations ?? {});
-    const after = isSame ? pod : this.put('pods', { ...pod, metadata: { ...pod.metadata, annotations } });
+    const after =
+      isSame || query.get('dryRun') === 'All'
+        ? pod
+        : this.put('pods', { ...pod, metadata: { ...pod.metadata, annotations } });
     return { status: 200, body: shown(after, accept) };
   }
 
