@@ -6,7 +6,6 @@ import {
   matching,
   milliseconds,
   nonEmptyString,
-  oneOf,
   required,
   resolveOptions,
 } from '../core/options.js';
@@ -27,8 +26,8 @@ export interface CommandActionOptions {
   readonly cwd?: string | undefined;
   /** Added to the environment of this process. */
   readonly env?: Readonly<Record<string, string>> | undefined;
-  /** Where its output goes. `stderr`: both streams to the stderr of this process. Default `inherit`. */
-  readonly output?: 'inherit' | 'stderr' | 'ignore' | undefined;
+  /** Where its output goes. A file descriptor: both streams go there, such as to 2, stderr. Default `inherit`. */
+  readonly output?: 'inherit' | 'ignore' | number | undefined;
   /** The signal that stops the command. Default `SIGTERM`. */
   readonly stopSignal?: NodeJS.Signals | undefined;
   /** How long its process group may take to stop before it is killed, ms. Default 10,000, as in `docker stop`. */
@@ -45,7 +44,11 @@ const OPTIONS = {
   shell: flag(false),
   cwd: nonEmptyString(undefined),
   env: matching<Readonly<Record<string, string>>>({}, 'an object of strings', isStringMap),
-  output: oneOf<'inherit' | 'stderr' | 'ignore'>('inherit', ['inherit', 'stderr', 'ignore']),
+  output: matching<'inherit' | 'ignore' | number>(
+    'inherit',
+    '"inherit", "ignore" or a file descriptor',
+    (value) => value === 'inherit' || value === 'ignore' || (Number.isInteger(value) && Number(value) >= 0),
+  ),
   stopSignal: matching<NodeJS.Signals>('SIGTERM', 'the name of a signal', isSignal),
   stopTimeoutMs: milliseconds(10_000),
 };
@@ -107,7 +110,7 @@ function startGroup(options: ResolvedCommandOptions, update: ActionUpdate): Proc
     cwd,
     env: { ...process.env, ...env, ...environmentOf(update) },
     // The command writes directly to the descriptors of this process, so its output is not buffered here.
-    stdio: output === 'stderr' ? ['pipe', 2, 2] : ['pipe', output, output],
+    stdio: ['pipe', output, output],
   });
   // Fails when the command exits without reading its stdin.
   group.child.stdin?.on('error', () => undefined);

@@ -1,7 +1,14 @@
 /** The flags of `watch` and `run` that choose the actions and how they run. */
 import type { Command } from 'commander';
 
-import { commandAction, ReloadAction, signalAction, webhookAction, type Action } from '../action.js';
+import {
+  commandAction,
+  ReloadAction,
+  signalAction,
+  webhookAction,
+  type Action,
+  type CommandActionOptions,
+} from '../action.js';
 import { delay, duration, each, httpMethod, refuseUnused, signalName, text } from './arguments.js';
 import { STOP_TIMEOUT_MS } from './child.js';
 import { EXIT, ExitError } from './exit-code.js';
@@ -70,12 +77,13 @@ export function reloadActionOf(action: readonly Action[], flags: RunFlags, sessi
   const reload = session.closeAtEnd(
     new ReloadAction({
       action,
-      check: check === undefined ? undefined : shellAction(check, flags),
+      check: check === undefined ? undefined : shellAction(check, flags, session),
       splayMs: splay,
       timeoutMs: timeout,
       stopTimeoutMs: stopTimeout + STOP_LEEWAY_MS,
       maxAttempts: exitOnError ? 1 : undefined,
       signal: session.signal,
+      clock: session.io.clock,
     }),
   );
   report(reload, session);
@@ -89,12 +97,12 @@ export function reloadActionOf(action: readonly Action[], flags: RunFlags, sessi
  * The actions that the flags choose, in the order of the help; empty if there are none.
  * @throws {ExitError} for flags that cannot be combined, and a wrong URL.
  */
-export function actionsOf(flags: ActionFlags, command: readonly string[]): Action[] {
-  const { exec = [], webhook = [], webhookMethod: method, stopSignal, stopTimeout: stopTimeoutMs } = flags;
+export function actionsOf(flags: ActionFlags, command: readonly string[], session: Session): Action[] {
+  const { exec = [], webhook = [], webhookMethod: method } = flags;
   const [program, ...args] = command;
-  const actions = exec.map((line) => shellAction(line, flags));
+  const actions = exec.map((line) => shellAction(line, flags, session));
   if (program !== undefined) {
-    actions.unshift(commandAction({ command: program, args, output: 'stderr', stopSignal, stopTimeoutMs }));
+    actions.unshift(commandAction({ command: program, args, ...commandOptions(flags, session) }));
   }
   actions.push(...signalsOf(flags), ...webhook.map((url) => webhookOf(url, method)));
   if (webhook.length === 0) refuseUnused(flags, ['webhookMethod'], '--webhook');
@@ -104,8 +112,16 @@ export function actionsOf(flags: ActionFlags, command: readonly string[]): Actio
   return [];
 }
 
-function shellAction(command: string, { stopSignal, stopTimeout: stopTimeoutMs }: RunFlags): Action {
-  return commandAction({ command, shell: true, output: 'stderr', stopSignal, stopTimeoutMs });
+function shellAction(command: string, flags: RunFlags, session: Session): Action {
+  return commandAction({ command, shell: true, ...commandOptions(flags, session) });
+}
+
+/** Output goes to stderr, because stdout may be read as events. */
+function commandOptions(
+  { stopSignal, stopTimeout: stopTimeoutMs }: RunFlags,
+  { io: { env, descriptors } }: Session,
+): Partial<CommandActionOptions> {
+  return { env: { ...env } as Record<string, string>, output: descriptors[2], stopSignal, stopTimeoutMs };
 }
 
 /** The URL is not quoted, since it may have credentials. */

@@ -104,8 +104,8 @@ export function splitCommand(args: readonly string[]): { own: string[]; command:
 }
 
 /** @throws {ExitError} if there are neither a kubeconfig nor the credentials of a pod. */
-export function checkCluster(kubeConfig: string | undefined): void {
-  if (kubeConfig !== undefined || process.env['KUBERNETES_SERVICE_HOST']) return;
+export function checkCluster(kubeConfig: string | undefined, env: NodeJS.ProcessEnv): void {
+  if (kubeConfig !== undefined || env['KUBERNETES_SERVICE_HOST']) return;
   throw new ExitError(
     EXIT.usage,
     'there is no KUBERNETES_SERVICE_HOST, so this is not a pod; give --kubeconfig',

@@ -75,10 +75,11 @@ export class Child {
 
   #start(): void {
     const session = this.#session;
+    const { io } = session;
     if (session.signal.aborted) return;
     const [program = '', ...args] = this.#command;
     try {
-      const group = new ProcessGroup(program, args, { stdio: 'inherit' });
+      const group = new ProcessGroup(program, args, { stdio: [...io.descriptors], env: io.env });
       this.#group = group;
       reportGroup(program, group, session);
       group.exited.then(

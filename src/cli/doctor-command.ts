@@ -4,12 +4,13 @@ import { text as readAll } from 'node:stream/consumers';
 import type { Command } from 'commander';
 import type { YAMLParseError } from 'yaml';
 
-import { durationText, isoTime, systemClock } from '../core/clock.js';
+import { durationText, isoTime } from '../core/clock.js';
 import { PackageError } from '../core/package-error.js';
 import { loadYaml } from '../core/yaml-package.js';
 import { diagnose, findingsInManifests, type Diagnosis, type Finding } from '../doctor.js';
 import { checkPaths, each, text } from './arguments.js';
 import { EXIT, ExitError } from './exit-code.js';
+import type { Io } from './io.js';
 import { oneLine } from './output.js';
 import type { Invocation, Subcommand } from './subcommand.js';
 
@@ -45,7 +46,7 @@ async function runDoctor({ paths, flags, session }: Invocation<Flags>): Promise<
   if (flags.manifest !== undefined) {
     if (paths.length > 0) throw new ExitError(EXIT.usage, 'give paths or --manifest, not both');
     const documents = [];
-    for (const file of flags.manifest) documents.push(...(await documentsIn(file)));
+    for (const file of flags.manifest) documents.push(...(await documentsIn(file, session.io)));
     const findings = findingsInManifests(documents);
     const shown = findings.length === 0 ? ['nothing found'] : listOf(findings);
     await session.output.result(textOf(shown), { findings });
@@ -58,17 +59,17 @@ async function runDoctor({ paths, flags, session }: Invocation<Flags>): Promise<
   for (const path of paths) {
     const diagnosis = await diagnose(path, { audiences: flags.audience });
     all.push(...diagnosis.findings);
-    await session.output.result(textOf(pageOf(diagnosis)), diagnosis);
+    await session.output.result(textOf(pageOf(diagnosis, session.io)), diagnosis);
   }
   session.end(exitCodeFor(all));
 }
 
-async function documentsIn(file: string): Promise<unknown[]> {
+async function documentsIn(file: string, { stdin }: Io): Promise<unknown[]> {
   const name = file === '-' ? 'stdin' : file;
   const refuse = (says: string, cause: unknown): never => {
     throw new ExitError(EXIT.usage, `${says}: ${(cause as Error).message}`);
   };
-  const reading = file === '-' ? readAll(process.stdin) : readFile(file, 'utf8');
+  const reading = file === '-' ? readAll(stdin()) : readFile(file, 'utf8');
   const manifests = await reading.catch((cause: unknown) => refuse(`${name} cannot be read`, cause));
   let values: unknown[];
   try {
@@ -134,7 +135,7 @@ function textOf(lines: readonly string[]): string {
   return lines.map(oneLine).join('\n');
 }
 
-function pageOf(diagnosis: Diagnosis): string[] {
+function pageOf(diagnosis: Diagnosis, { clock }: Io): string[] {
   const { path, realPath, links, mounts, revision, revisionAt, inotify, findings } = diagnosis;
   const lines = [path];
   for (const { path: from, target } of links) lines.push(`  link      ${from} -> ${target}`);
@@ -142,7 +143,7 @@ function pageOf(diagnosis: Diagnosis): string[] {
   for (const { path: at, type } of mounts) lines.push(`  mount     ${at} (${type})`);
   if (revision !== null) lines.push(`  revision  ${revision}`);
   if (revisionAt !== null)
-    lines.push(`  changed   ${isoTime(revisionAt)}, ${durationText(systemClock.now() - revisionAt)} ago`);
+    lines.push(`  changed   ${isoTime(revisionAt)}, ${durationText(clock.now() - revisionAt)} ago`);
   if (inotify) {
     const { instances, watches } = inotify;
     lines.push(

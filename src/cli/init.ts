@@ -2,7 +2,6 @@
  * PID 1 of a container also has to reap orphans. Node.js waits for its own children only, so a shell takes its place:
  * it starts this program again, forwards signals, and reaps what it inherits.
  */
-import type { Output } from './output.js';
 import { becomeShell } from './replace-process.js';
 
 /**
@@ -18,13 +17,7 @@ while :; do
   kill -0 $child 2>/dev/null || exit $code
 done`;
 
-/** Has no effect unless this process is PID 1. */
-export function becomeInit(output: Output): void {
-  if (process.pid !== 1) return;
+/** Puts the shell in the place of this process. Returns only if that is not possible. */
+export function becomeInit(): void {
   becomeShell(INIT_SCRIPT, process.execPath, ...process.execArgv, ...process.argv.slice(1));
-  output.log(
-    'warn',
-    'init',
-    'running as PID 1 without an init: orphans are not reaped. Use Node.js 22.15 or later with /bin/sh, or tini',
-  );
 }

@@ -1,9 +1,11 @@
 /** The output of the program: one line per event, as text on stderr or as NDJSON on stdout. */
 import { styleText } from 'node:util';
 
-import { isoTime, systemClock } from '../core/clock.js';
+import type { Writable } from 'node:stream';
+import { isoTime } from '../core/clock.js';
 import { errnoOf } from '../core/errno.js';
 import { EXIT, ExitError } from './exit-code.js';
+import type { Io } from './io.js';
 
 /** In ascending order of importance. */
 export const LOG_LEVELS = ['debug', 'info', 'warn', 'error'] as const;
@@ -29,14 +31,16 @@ const MAX_UNREAD_BYTES = 2 ** 20;
 /** Prints events. */
 export class Output {
   readonly #options: OutputOptions;
+  readonly #io: Io;
   readonly #isColored: boolean;
   #isLost = false;
   /** How many events have been dropped since the last one that was printed. */
   #dropped = 0;
 
-  constructor(options: OutputOptions) {
+  constructor(options: OutputOptions, io: Io) {
     this.#options = options;
-    this.#isColored = process.stderr.isTTY && !process.env['NO_COLOR'];
+    this.#io = io;
+    this.#isColored = io.stderr.isTTY === true && !io.env['NO_COLOR'];
   }
 
   /**
@@ -46,7 +50,8 @@ export class Output {
   log(level: LogLevel, event: string, message: string, fields: Readonly<Record<string, unknown>> = {}): void {
     if (LOG_LEVELS.indexOf(level) < LOG_LEVELS.indexOf(this.#options.level)) return;
     const { json } = this.#options;
-    if ((json ? process.stdout : process.stderr).writableLength > MAX_UNREAD_BYTES) {
+    const { stdout, stderr, clock } = this.#io;
+    if ((json ? stdout : stderr).writableLength > MAX_UNREAD_BYTES) {
       this.#dropped += 1;
       return;
     }
@@ -54,16 +59,16 @@ export class Output {
     this.#dropped = 0;
     if (count > 0)
       this.log('warn', 'dropped', `${count} events were dropped: nobody read the output`, { count });
-    const time = isoTime(systemClock.now());
+    const time = isoTime(clock.now());
     if (json) {
-      process.stdout.write(`${JSON.stringify({ time, level, event, message, ...fields })}\n`, (error) =>
+      stdout.write(`${JSON.stringify({ time, level, event, message, ...fields })}\n`, (error) =>
         this.#written(error),
       );
       return;
     }
     const label = level.toUpperCase().padEnd(5);
-    const shown = this.#isColored ? styleText(COLORS[level], label, { stream: process.stderr }) : label;
-    process.stderr.write(`${time} ${shown} ${visible(message)}\n`);
+    const shown = this.#isColored ? styleText(COLORS[level], label, { stream: stderr }) : label;
+    stderr.write(`${time} ${shown} ${visible(message)}\n`);
   }
 
   /**
@@ -72,21 +77,25 @@ export class Output {
    * @throws {ExitError} (rejects) when it cannot be written, for example to a full disk.
    */
   result(text: string, document: unknown): Promise<void> {
-    const shown = this.#options.json ? JSON.stringify(document) : text;
-    return new Promise((resolve, reject) => {
-      process.stdout.write(`${shown}\n`, (error) => {
-        if (!error || isReaderGone(error)) resolve();
-        else reject(new ExitError(EXIT.failed, `stdout cannot be written: ${error.message}`));
-      });
-    });
+    return print(this.#io.stdout, `${this.#options.json ? JSON.stringify(document) : text}\n`);
   }
 
   /** A lost event is no reason to end the program. */
   #written(error: Error | null | undefined): void {
     if (!error || this.#isLost || isReaderGone(error)) return;
     this.#isLost = true;
-    process.stderr.write(`stdout cannot be written, so events are not shown: ${error.message}\n`);
+    this.#io.stderr.write(`stdout cannot be written, so events are not shown: ${error.message}\n`);
   }
+}
+
+/** @throws {ExitError} (rejects) when it cannot be written, unless its reader is gone. */
+export function print(stdout: Writable, text: string): Promise<void> {
+  return new Promise((resolve, reject) => {
+    stdout.write(text, (error) => {
+      if (!error || isReaderGone(error)) resolve();
+      else reject(new ExitError(EXIT.failed, `stdout cannot be written: ${error.message}`));
+    });
+  });
 }
 
 /**

@@ -6,8 +6,11 @@ import { join } from 'node:path';
 import type { Session } from './session.js';
 
 /** Not an error: the program may be on a volume that is filled later. */
-export async function warnOfMissingProgram([program]: readonly string[], { output }: Session): Promise<void> {
-  const path = process.env['PATH'];
+export async function warnOfMissingProgram(
+  [program]: readonly string[],
+  { output, io }: Session,
+): Promise<void> {
+  const path = io.env['PATH'];
   // Without PATH, the directories depend on the system.
   if (program === undefined || path === undefined) return;
   const isPath = program.includes('/');

@@ -38,12 +38,13 @@ type RunningRules = Map<string, Session>;
  * @throws {ExitError} (rejects) when its rules are wrong at the start.
  */
 export async function watchRules(path: string, session: Session): Promise<void> {
-  const { output, signal } = session;
+  const { output, signal, io } = session;
   const loader = session.closeAtEnd(
     new ConfigLoader({
       name: path,
       sources: [{ provider: new FileProvider(path, { parser: yamlParser }) }],
       signal,
+      clock: io.clock,
     }),
   );
   loader.on('rejected', ({ error, problems }) =>
@@ -117,7 +118,7 @@ function rulesOf(values: unknown, file: string, session: Session): RuleOptions[]
   });
 }
 
-function ruleOf(rule: unknown, { output }: Session): RuleOptions {
+function ruleOf(rule: unknown, { output, io }: Session): RuleOptions {
   if (typeof rule !== 'object' || rule === null || Array.isArray(rule)) throw new Error('it must be a map');
   const { paths: givenPaths, command: givenCommand = [], ...given } = rule as Record<string, unknown>;
   const paths = valueOf('paths', givenPaths, list);
@@ -127,7 +128,7 @@ function ruleOf(rule: unknown, { output }: Session): RuleOptions {
   checkPaths(paths);
   const options = { paths, command, flags };
   // This shows whether the rule can be created. Nothing is started.
-  prepareRule(options, new Session(output));
+  prepareRule(options, new Session(output, io));
   return options;
 }
 

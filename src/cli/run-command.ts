@@ -5,7 +5,6 @@ import { addRunFlags, reloadActionOf, type RunFlags } from './action-flags.js';
 import { checkPaths, signalName } from './arguments.js';
 import { Child, forwardSignals } from './child.js';
 import { EXIT, ExitError } from './exit-code.js';
-import { becomeInit } from './init.js';
 import { addListenFlag, listen, type ListenFlags } from './listen.js';
 import type { Invocation, Subcommand } from './subcommand.js';
 import {
@@ -54,7 +53,7 @@ async function runRun({ paths, flags, command, session }: Invocation<Flags>): Pr
   if (command.length === 0) {
     throw new ExitError(EXIT.usage, 'no command is given; put it after --, as in -- /app/server');
   }
-  becomeInit(session.output);
+  session.becomeInit();
   const child = new Child(command, session, flags);
   forwardSignals(child, session);
   const { onChange = 'SIGHUP' } = flags;

@@ -3,6 +3,7 @@ import { constants } from 'node:os';
 
 import type { ComponentHandle } from '../core/telemetry-messages.js';
 import { EXIT } from './exit-code.js';
+import type { Io } from './io.js';
 import type { Output } from './output.js';
 
 /** The signals that stop a process. Images of nginx are stopped with QUIT. */
@@ -16,6 +17,7 @@ interface Closable {
 /** Exists from the parsed command line to the exit code. */
 export class Session {
   readonly output: Output;
+  readonly io: Io;
   readonly #parent: Session | undefined;
   readonly #ending = new AbortController();
   readonly #open = new Set<Closable>();
@@ -23,8 +25,9 @@ export class Session {
   /** Resolves to the exit code when the program is to end. */
   readonly ended = new Promise<number>((resolve) => (this.#end = resolve));
 
-  constructor(output: Output, parent?: Session) {
+  constructor(output: Output, io: Io, parent?: Session) {
     this.output = output;
+    this.io = io;
     this.#parent = parent;
   }
 
@@ -49,7 +52,7 @@ export class Session {
 
   /** A part of the session that can be closed separately. Ending the part ends the program. */
   fork(): Session {
-    return this.closeAtEnd(new Session(this.output, this));
+    return this.closeAtEnd(new Session(this.output, this.io, this));
   }
 
   /** Ends the program; only the first call has an effect. */
@@ -60,7 +63,15 @@ export class Session {
 
   /** Calls `listener` for these signals until the process exits, so that a signal does not interrupt closing. */
   onSignals(signals: readonly NodeJS.Signals[], listener: (signal: NodeJS.Signals) => void): void {
-    for (const signal of signals) process.on(signal, listener);
+    for (const signal of signals) this.io.signals.on(signal, listener);
+  }
+
+  /** Called before other programs are started: as PID 1 this one also inherits the processes that those leave behind. */
+  becomeInit(): void {
+    if (!this.io.becomeInit) return;
+    this.io.becomeInit();
+    const advice = 'Use Node.js 22.15 or later with /bin/sh, or tini';
+    this.output.log('warn', 'init', `running as PID 1 without an init: orphans are not reaped. ${advice}`);
   }
 
   /** Ends the program on a signal that stops processes. */

@@ -74,7 +74,7 @@ Examples:
 /** Runs `sync-pods` until the session ends. */
 async function runSyncPods({ flags, session, paths }: Invocation<Flags>): Promise<void> {
   const { namespace: namespaces, allNamespaces, kubeconfig: kubeConfig, splay, maxDelay } = flags;
-  const { output, signal } = session;
+  const { output, signal, io } = session;
   if (paths[0] !== undefined) throw new ExitError(EXIT.usage, `sync-pods takes no path, got ${paths[0]}`);
   if ((namespaces === undefined) === (allNamespaces === undefined)) {
     throw new ExitError(EXIT.usage, 'give either --namespace or --all-namespaces');
@@ -82,11 +82,11 @@ async function runSyncPods({ flags, session, paths }: Invocation<Flags>): Promis
   if (splay !== undefined && splay > (maxDelay ?? DEFAULT_MAX_DELAY_MS)) {
     throw new ExitError(EXIT.usage, '--splay must be at most --max-delay');
   }
-  checkCluster(kubeConfig);
+  checkCluster(kubeConfig, io.env);
   const sync = session.closeAtEnd(
     new PodSync({
       name: 'sync-pods',
-      client: clusterClient({ kubeConfig }),
+      client: clusterClient({ kubeConfig, clock: io.clock }),
       namespaces,
       selector: flags.selector,
       secrets: flags.secrets,
@@ -95,6 +95,7 @@ async function runSyncPods({ flags, session, paths }: Invocation<Flags>): Promis
       splayMs: splay,
       maxDelayMs: maxDelay,
       signal,
+      clock: io.clock,
     }),
   );
   session.endOnSignals();

@@ -109,15 +109,17 @@ async function runKubeconfig({ flags, session }: Invocation<KubeconfigFlags>): P
 
 async function refresh(flags: TokenFlags, sink: TokenSink, session: Session): Promise<void> {
   const { output, signal } = session;
+  const { clock, env } = session.io;
   const { audience: audiences, expiration: expirationSeconds, kubeconfig: kubeConfig, once } = flags;
-  checkCluster(kubeConfig);
+  checkCluster(kubeConfig, env);
   const refresher = session.closeAtEnd(
     new TokenRefresher({
-      client: tokenRequestClient({ ...(flags.serviceAccount ?? (await ownAccount())), kubeConfig }),
+      client: tokenRequestClient({ ...(flags.serviceAccount ?? (await ownAccount())), kubeConfig, clock }),
       audiences,
       expirationSeconds,
       sinks: [sink],
       signal,
+      clock,
     }),
   );
   session.endOnSignals();

@@ -1,7 +1,6 @@
 import type { Command } from 'commander';
 
 import { Outcome } from '../core/outcome.js';
-import { systemClock } from '../index.js';
 import { checkPaths, duration, each, text } from './arguments.js';
 import { Child, forwardSignals } from './child.js';
 import { EXIT } from './exit-code.js';
@@ -56,7 +55,7 @@ async function runWait({ paths, flags, command, session }: Invocation<Flags>): P
     session.output.log('error', 'timeout', `gave up waiting for ${absent.join(', ')}`, { missing: absent });
     session.end(EXIT.timeout);
   };
-  const timer = timeout === undefined ? undefined : systemClock.schedule(giveUp, timeout);
+  const timer = timeout === undefined ? undefined : session.io.clock.schedule(giveUp, timeout);
   await startWatchers(watchers, session);
   const absent = missing();
   if (absent.length > 0) {

@@ -41,7 +41,7 @@ export function addRuleFlags(command: Command): Command {
  * @throws {ExitError | TypeError} for flags that are wrong or cannot be combined.
  */
 export function prepareRule({ paths, flags, command }: RuleOptions, session: Session): StartRule {
-  const actions = actionsOf(flags, command);
+  const actions = actionsOf(flags, command, session);
   const reload = actions.length === 0 ? undefined : reloadActionOf(actions, flags, session);
   if (flags.once) reload?.on('succeeded', () => session.end(EXIT.ok));
   let isStarted = false;

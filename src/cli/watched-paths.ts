@@ -3,7 +3,6 @@ import { join } from 'node:path';
 
 import type { Command } from 'commander';
 
-import { systemClock } from '../core/clock.js';
 import { withDeadline } from '../core/deadline.js';
 import { ResilientWatcher, type Change } from '../index.js';
 import { duration } from './arguments.js';
@@ -50,7 +49,7 @@ export function createWatchers(
     resyncIntervalMs: Math.max(poll, RESYNC_MS),
   };
   return paths.map((path) => {
-    const options = { name: path, signal: session.signal, recursive, ...polling };
+    const options = { name: path, signal: session.signal, clock: session.io.clock, recursive, ...polling };
     const watcher = session.closeAtEnd(new ResilientWatcher(path, options));
     report(watcher, session);
     watcher.on('change', (change) => onChange(change, watcher));
@@ -72,13 +71,13 @@ export function missingPaths(watchers: readonly ResilientWatcher[], keys: readon
  */
 export async function startWatchers(
   watchers: readonly ResilientWatcher[],
-  { output }: Session,
+  { output, io: { clock } }: Session,
 ): Promise<void> {
   const pending = new Set(watchers);
   const start = () =>
     Promise.all(watchers.map((watcher) => watcher.start().then(() => pending.delete(watcher))));
   const late = new Error('no answer');
-  const deadline = { clock: systemClock, timeoutMs: FIRST_CHECKS_MS, late: () => late };
+  const deadline = { clock, timeoutMs: FIRST_CHECKS_MS, late: () => late };
   await withDeadline(start, deadline).catch((error: unknown) => {
     if (error !== late) throw error;
     for (const { path } of pending) {

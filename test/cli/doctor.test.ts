@@ -1,39 +1,32 @@
-/** `doctor` on real mounts, limits and permissions. */
+/** `doctor` of paths, tokens, certificates and manifests. */
 import { spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 
 import type { Diagnosis } from 'resilient-watcher/doctor';
 import { CertificateSigner, KubeletVolume } from 'resilient-watcher/testing';
 import { describe, expect, test } from 'vitest';
 
 import { createAuthority, createServerPair } from '../support/certificates.js';
-import { CommandLines, runCli, startCli, type Outcome, type ProgramOptions } from '../support/program.js';
-import { linuxOnly, skip, underLimit, withMounts } from '../support/namespace.js';
+import { runMain, type CommandLineOutcome } from '../support/command-line.js';
+import { linuxOnly } from '../support/namespace.js';
 import { temporaryDirectory } from '../support/temporary-directory.js';
 
 linuxOnly();
 
-const commands = new CommandLines();
-
-/** What it finds at a path, by id; with options in a process of its own. */
-async function doctor(
-  path: string,
-  options?: ProgramOptions,
-): Promise<{ code: unknown; ids: string[]; page: Diagnosis }> {
-  const args = ['doctor', path, '--json'];
-  const { code, stdout, stderr } = await (options ? runCli(args, options) : commands.run(args));
+/** What it finds at a path, by id. */
+async function doctor(path: string): Promise<{ code: number; ids: string[]; page: Diagnosis }> {
+  const { code, stdout, stderr } = await runMain(['doctor', path, '--json']);
   if (stdout === '') throw new Error(stderr);
   const page = JSON.parse(stdout) as Diagnosis;
   return { code, ids: page.findings.map(({ id }) => id), page };
 }
 
 /** What it says of the objects in a file. */
-function lint(manifest: string): Promise<Outcome> {
+function lint(manifest: string): Promise<CommandLineOutcome> {
   const file = join(temporaryDirectory(), 'm.yaml');
   writeFileSync(file, manifest);
-  return commands.run(['doctor', '--manifest', file]);
+  return runMain(['doctor', '--manifest', file]);
 }
 
 /** The part of a JSON Web Token that nothing here verifies is left out. */
@@ -42,8 +35,8 @@ function token(claims: Readonly<Record<string, unknown>>): string {
   return `${part({ alg: 'RS256', typ: 'JWT' })}.${part(claims)}.${Buffer.from('sig').toString('base64url')}`;
 }
 
-function volume(directory = join(temporaryDirectory(), 'volume')): KubeletVolume {
-  const mounted = new KubeletVolume(directory);
+function volume(): KubeletVolume {
+  const mounted = new KubeletVolume(join(temporaryDirectory(), 'volume'));
   mounted.publish({ n: '0' });
   return mounted;
 }
@@ -56,93 +49,10 @@ test('a working volume has no findings, exit code 0, and shows its links, revisi
     revision: mounted.revision,
     links: [{ target: '..data/n' }, { target: mounted.revision }],
   });
-  const text = (await commands.run(['doctor', mounted.path('n')])).stdout;
+  const text = (await runMain(['doctor', mounted.path('n')])).stdout;
   expect(text).toMatch(
     /link .* -> \.\.data\/n\n[^]*revision {2}\.\.[^]*changed .* ago\n[^]*nothing prevents updates/,
   );
-});
-
-test('a file that is bind-mounted from a volume, as subPath does it, can never change', async (context) => {
-  const mounted = volume();
-  const mountPoint = join(temporaryDirectory(), 'app.yaml');
-  writeFileSync(mountPoint, '');
-  const prefix = withMounts(context, `mount --bind ${mounted.path('n')} ${mountPoint}`);
-  const { code, ids, page } = await doctor(mountPoint, { prefix });
-  expect([code, ids]).toEqual([3, ['SUBPATH']]);
-  expect(page.findings[0]?.fix).toMatch(/^Mount the whole volume/);
-});
-
-test('any other file that is mounted by itself can never be replaced', async (context) => {
-  const directory = temporaryDirectory();
-  const [source, target] = [join(directory, 'source'), join(directory, 'target')];
-  for (const path of [source, target]) writeFileSync(path, '');
-  const { code, ids } = await doctor(target, {
-    prefix: withMounts(context, `mount --bind ${source} ${target}`),
-  });
-  expect([code, ids]).toEqual([3, ['FILE_MOUNT']]);
-});
-
-test('a tmpfs, which Secrets are mounted from, is fine and shown as such', async (context) => {
-  const mountPoint = temporaryDirectory();
-  const copy = `mount -t tmpfs tmpfs ${mountPoint} && cp -a ${volume().directory} ${mountPoint}/volume`;
-  const { code, ids, page } = await doctor(join(mountPoint, 'volume'), { prefix: withMounts(context, copy) });
-  expect([code, ids]).toEqual([0, []]);
-  expect(page.mounts).toContainEqual({ path: mountPoint, type: 'tmpfs' });
-});
-
-test('FUSE reports no events: updates are found by polling', async (context) => {
-  const directory = temporaryDirectory();
-  const source = volume(join(directory, 'source'));
-  const mountPoint = join(directory, 'mounted');
-  mkdirSync(mountPoint);
-  const prefix = withMounts(context, `bindfs --no-allow-other ${source.directory} ${mountPoint}`);
-  const [command = '', ...args] = prefix;
-  if (spawnSync(command, [...args, 'true']).status !== 0) {
-    skip(context, 'no FUSE file system: bindfs is not installed or cannot mount');
-  }
-  const { code, ids, page } = await doctor(join(mountPoint, 'n'), { prefix });
-  expect([code, ids]).toEqual([4, ['NO_EVENTS_FS']]);
-  expect(page.mounts).toContainEqual({ path: mountPoint, type: 'FUSE' });
-  const program = startCli(['watch', mountPoint], { prefix });
-  await program.until(/WARN .*is on FUSE, which reports no events; it is polled/);
-  await program.until(/watching/);
-  source.publish({ n: '1' });
-  await program.until(/mounted: n\n/);
-  expect(await program.terminated()).toBe(0);
-});
-
-test('a path that the permission model of Node.js denies is named, with the flag to start with', async () => {
-  const mounted = volume();
-  const application = fileURLToPath(new URL('../../', import.meta.url));
-  const flag = process.allowedNodeEnvironmentFlags.has('--permission')
-    ? '--permission'
-    : '--experimental-permission';
-  const allowing = (...paths: string[]): ProgramOptions => ({
-    env: { NODE_OPTIONS: [flag, ...paths.map((path) => `--allow-fs-read=${path}`)].join(' ') },
-  });
-  const denied = await doctor(mounted.directory, allowing(application));
-  expect([denied.code, denied.page.findings]).toMatchObject([
-    3,
-    [
-      {
-        id: 'NODE_PERMISSION',
-        message: expect.stringContaining(`"${mounted.directory}"`) as string,
-        fix: expect.stringContaining('--allow-fs-read') as string,
-      },
-    ],
-  ]);
-  const allowed = await doctor(mounted.directory, allowing(application, mounted.directory));
-  expect([allowed.code, allowed.ids]).toEqual([0, []]);
-});
-
-test.each([
-  ['max_inotify_instances', 'INOTIFY_INSTANCES'],
-  ['max_inotify_watches', 'INOTIFY_WATCHES'],
-] as const)('%s of 0 is found by trying, and means polling', async (limit, id) => {
-  const prefix = underLimit(limit, 0);
-  if (!prefix) return;
-  const { code, ids } = await doctor(volume().directory, { prefix });
-  expect([code, ids]).toEqual([4, [id]]);
 });
 
 describe('paths and tokens', () => {
@@ -192,27 +102,27 @@ describe('paths and tokens', () => {
 
 test('--manifest lints files or stdin, and its exit code is that of the worst finding', async () => {
   const manifest = 'kind: ConfigMap\nmetadata: { name: m }\nimmutable: true\n';
-  const found = await runCli(['doctor', '--manifest', '-'], { input: manifest });
+  const found = await runMain(['doctor', '--manifest', '-'], { input: manifest });
   expect([found.code, found.stdout]).toEqual([3, expect.stringMatching(/never +IMMUTABLE\n.*ConfigMap\/m/)]);
   const file = join(temporaryDirectory(), 'm.yaml');
   writeFileSync(file, manifest.replace('true', 'false'));
-  expect(await commands.run(['doctor', '--manifest', file])).toMatchObject({
+  expect(await runMain(['doctor', '--manifest', file])).toMatchObject({
     code: 0,
     stdout: 'nothing found\n',
   });
   const immutable = join(temporaryDirectory(), 'immutable.yaml');
   writeFileSync(immutable, manifest);
-  const both = await commands.run(['doctor', '--manifest', immutable, '--manifest', file]);
+  const both = await runMain(['doctor', '--manifest', immutable, '--manifest', file]);
   expect([both.code, both.stdout]).toEqual([3, expect.stringContaining('IMMUTABLE')]);
   writeFileSync(file, 'kind: X\na: {{ .Values.a }');
-  const broken = await commands.run(['doctor', '--manifest', file]);
+  const broken = await runMain(['doctor', '--manifest', file]);
   expect([broken.code, broken.stderr]).toEqual([
     2,
     expect.stringMatching(/is not YAML: .* at line 2, column \d+; render a chart with `helm template` first/),
   ]);
-  const empty = await runCli(['doctor', '--manifest', '-'], { input: '' });
+  const empty = await runMain(['doctor', '--manifest', '-'], { input: '' });
   expect([empty.code, empty.stderr]).toEqual([2, expect.stringContaining('stdin contains no manifest')]);
-  const missing = await commands.run(['doctor', '--manifest', `${file}.not`]);
+  const missing = await runMain(['doctor', '--manifest', `${file}.not`]);
   expect([missing.code, missing.stderr]).toEqual([2, expect.stringContaining('cannot be read')]);
 });
 
@@ -221,7 +131,7 @@ test('--audience: a token for others is never accepted, and one for several is',
   const now = Math.trunc(Date.now() / 1_000);
   writeFileSync(path, token({ iat: now, exp: now + 600, aud: ['vault', 'api'] }));
   const idsFor = async (audience: string): Promise<unknown> => {
-    const { code, stdout } = await commands.run(['doctor', path, '--json', '--audience', audience]);
+    const { code, stdout } = await runMain(['doctor', path, '--json', '--audience', audience]);
     return [code, (JSON.parse(stdout) as Diagnosis).findings.map(({ id }) => id)];
   };
   expect(await idsFor('vault')).toEqual([0, []]);
@@ -276,7 +186,7 @@ test('what it prints of names can neither pass for a line of its own nor control
   expect(stdout).toContain('Secret/m\\u001b[2J\\u000anever    SUBPATH\\u202e is immutable');
   const file = join(temporaryDirectory(), name);
   writeFileSync(file, '');
-  const page = await commands.run(['doctor', file]);
+  const page = await runMain(['doctor', file]);
   expect(page.stdout).toContain('m\\u001b[2J\\u000anever    SUBPATH\\u202e\n');
   expect(stdout + page.stdout).not.toMatch(/[\u001b\u202e]|^never +SUBPATH/m);
 });

@@ -4,11 +4,11 @@ import { join } from 'node:path';
 
 import { expect, test } from 'vitest';
 
-import { startCli, type Program } from '../support/program.js';
+import { startMain, type CommandLine } from '../support/command-line.js';
 import { temporaryDirectory } from '../support/temporary-directory.js';
 
 interface Scene {
-  readonly program: Program;
+  readonly program: CommandLine;
   /** Replaces the rules, as an editor does. */
   replace(...rules: object[]): void;
 }
@@ -20,7 +20,7 @@ async function watching(first: readonly object[], ...flags: string[]): Promise<S
     renameSync(`${file}.new`, file);
   };
   replace(...first);
-  const program = startCli(['watch', '--config', file, ...flags]);
+  const program = startMain(['watch', '--config', file, ...flags]);
   await program.until(/rules? in use/);
   return { program, replace };
 }
@@ -46,7 +46,7 @@ test('the actions of all rules are asked to stop at once', async () => {
   for (const path of [a, b]) writeFileSync(path, '');
   await program.until(/begun .*a$/m);
   await program.until(/begun .*b$/m);
-  program.child.kill('SIGTERM');
+  program.signal('SIGTERM');
   await program.until(/asked .*a$/m);
   await program.until(/asked .*b$/m);
   writeFileSync(join(directory, 'go'), '');
@@ -115,7 +115,7 @@ test('rules that are replaced while the program ends do not act', async () => {
   await program.until(/begun/);
   replace({ paths: [path], exec: [acts] }, { paths: [directory] });
   await program.until(/asked/);
-  program.child.kill('SIGTERM');
+  program.signal('SIGTERM');
   await program.until(/SIGTERM/);
   writeFileSync(join(directory, 'go'), '');
   expect(await program.exit).toBe(0);

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { KubeletVolume } from 'resilient-watcher/testing';
 import { describe, expect, test } from 'vitest';
 
-import { startCli, type Program } from '../support/program.js';
+import { startMain, type CommandLine } from '../support/command-line.js';
 import { rounds } from '../support/rounds.js';
 import { temporaryDirectory } from '../support/temporary-directory.js';
 
@@ -15,8 +15,8 @@ function volume(): KubeletVolume {
   return mounted;
 }
 
-async function listening(args: readonly string[]): Promise<{ program: Program; url: string }> {
-  const program = startCli([...args.slice(0, 1), '--listen', '127.0.0.1:0', ...args.slice(1)]);
+async function listening(args: readonly string[]): Promise<{ program: CommandLine; url: string }> {
+  const program = startMain([...args.slice(0, 1), '--listen', '127.0.0.1:0', ...args.slice(1)]);
   const [, port] = await program.until(/listening on 127\.0\.0\.1:(\d+)/);
   return { program, url: `http://127.0.0.1:${port}` };
 }
@@ -80,7 +80,7 @@ describe('--config', () => {
     const config = new KubeletVolume(join(temporaryDirectory(), 'config'));
     const first = { paths: [a.directory], exec: ['echo "a got $RW_KEYS"'] };
     config.publish({ 'rules.yaml': rules(first) });
-    const program = startCli(['watch', '--config', config.path('rules.yaml')]);
+    const program = startMain(['watch', '--config', config.path('rules.yaml')]);
     await program.until(/1 rule in use/);
     a.publish({ n: '1', first: '' });
     await program.until(/a got \["first"/);
@@ -112,7 +112,7 @@ describe('--config', () => {
     // It checks once an hour, and so does not see the update.
     const first = { paths: [mounted.directory], poll: '1h', exec: ['echo first'] };
     writeFileSync(file, rules(first));
-    const program = startCli(['watch', '--config', file]);
+    const program = startMain(['watch', '--config', file]);
     await program.until(/1 rule in use/);
     mounted.publish({ n: 'missed', more: '' });
     writeFileSync(
@@ -131,7 +131,7 @@ describe('--config', () => {
     const many = (exec: string): string =>
       rules(...Array.from({ length: count }, (_, n) => ({ paths: [mounted.path(`${n}`)], exec: [exec] })));
     writeFileSync(file, many('echo one'));
-    const program = startCli(['watch', '--config', file, '--log-level', 'info']);
+    const program = startMain(['watch', '--config', file, '--log-level', 'info']);
     await program.until(new RegExp(`${count} rules in use`));
     mounted.publish({ 30: 'x' });
     await program.until(/^one$/m);
@@ -139,7 +139,7 @@ describe('--config', () => {
     await program.until(new RegExp(`${count} rules in use[^]*${count} rules in use`));
     mounted.publish({ 30: 'y' });
     await program.until(/^two$/m);
-    program.child.kill('SIGTERM');
+    program.signal('SIGTERM');
     expect([await program.exit, program.stderr]).toEqual([0, expect.not.stringContaining('Warning')]);
   });
 
@@ -147,7 +147,7 @@ describe('--config', () => {
     const mounted = volume();
     const file = join(temporaryDirectory(), 'rules.yaml');
     writeFileSync(file, rules({ paths: [mounted.directory], exec: ['cat $RW_PATH/n; echo'] }));
-    const program = startCli(['watch', '--config', file]);
+    const program = startMain(['watch', '--config', file]);
     await program.until(/1 rule in use/);
     rmSync(file);
     await program.until(/the rules stay as they are: .*no such file/s);

@@ -1,7 +1,7 @@
-/** `sync-pods` as a process of its own, against an API server on a real socket. */
+/** `sync-pods` against an API server on a real socket. */
 import { expect, test } from 'vitest';
 
-import { startCli } from '../support/program.js';
+import { startMain } from '../support/command-line.js';
 import { clusterScene } from '../support/cluster-scene.js';
 import { ANNOTATION, configMap, podOf } from '../support/pod-sync-scene.js';
 
@@ -10,7 +10,7 @@ test('a pod is patched when its ConfigMap changes; the contents of the ConfigMap
   const { token } = await server.mint('ci', 'builder', { expirationSeconds: 24 * 3_600 });
   server.putObject('configmaps', configMap('app'));
   server.putObject('pods', podOf('web', [{ configMap: { name: 'app' } }]));
-  const program = startCli([
+  const program = startMain([
     'sync-pods',
     '--namespace',
     'shop',
@@ -23,5 +23,5 @@ test('a pod is patched when its ConfigMap changes; the contents of the ConfigMap
   await program.until(/"event":"synced".*"namespace":"shop","pod":"web"/);
   expect(server.getObject('pods', 'shop', 'web')?.metadata.annotations?.[ANNOTATION]).toMatch(/^[\da-f]{16}/);
   expect(await program.terminated()).toBe(0);
-  expect(program.output).not.toContain('a-value-that-nobody-needs');
+  expect(program.stdout + program.stderr).not.toContain('a-value-that-nobody-needs');
 });

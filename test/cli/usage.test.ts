@@ -1,14 +1,12 @@
 /** A wrong command line ends with exit code 2 and a line that says what is wrong. */
-import { existsSync, writeFileSync } from 'node:fs';
+import { writeFileSync } from 'node:fs';
 import { createServer, type AddressInfo } from 'node:net';
 import { join } from 'node:path';
 
 import { describe, expect, onTestFinished, test } from 'vitest';
 
-import { CommandLines, runCli } from '../support/program.js';
+import { runMain } from '../support/command-line.js';
 import { temporaryDirectory } from '../support/temporary-directory.js';
-
-const commands = new CommandLines();
 
 describe('a wrong command line ends with 2 and says what is wrong', () => {
   const cases: readonly (readonly [command: string, says: RegExp])[] = [
@@ -69,17 +67,12 @@ describe('a wrong command line ends with 2 and says what is wrong', () => {
     ['kubeconfig --out /t --ca-file /ca --server nonsense', /--server[^]*must be an http\(s\) URL/],
   ];
   test.each(cases)('%s', async (command, says) => {
-    const { code, stdout, stderr } = await commands.run(command.split(' '));
+    const { code, stdout, stderr } = await runMain(command.split(' '));
     expect([code, stdout, stderr]).toEqual([2, '', expect.stringMatching(says)]);
     expect(stderr).not.toMatch(/^ +at /m);
     // Names of the library mean nothing here.
     expect(stderr).not.toMatch(/option "|[a-z]Ms\b|\b[a-z]+[A-Z]\w*[:(]|\b[A-Z][a-z]+[A-Z]\w*:/);
   });
-});
-
-test('a wrong command line ends the program with 2', async () => {
-  const { code, stdout, stderr } = await runCli(['wach', '/etc']);
-  expect([code, stdout, stderr]).toEqual([2, '', expect.stringContaining("unknown command 'wach'")]);
 });
 
 test('--help teaches each command by examples, --version is that of the package', async () => {
@@ -93,25 +86,13 @@ test('--help teaches each command by examples, --version is that of the package'
     'sync-pods',
     'completion',
   ]) {
-    const { code, stdout } = await commands.run([command, '--help']);
+    const { code, stdout } = await runMain([command, '--help']);
     expect([code, stdout]).toEqual([0, expect.stringMatching(/Examples?:\n {2}\S/)]);
     const takesCommand = ['watch', 'run', 'wait'].includes(command);
     expect(/^Usage: .*-- <command/.test(stdout)).toBe(takesCommand);
   }
-  const version = await commands.run(['--version']);
+  const version = await runMain(['--version']);
   expect([version.code, version.stdout]).toEqual([0, expect.stringMatching(/^\d+\.\d+\.\d+/)]);
-});
-
-test('a full disk behind stdout is a failure of doctor, and does not keep watch from acting', async () => {
-  if (!existsSync('/dev/full')) return;
-  const full = { prefix: ['/bin/sh', '-c', 'exec "$@" > /dev/full', 'sh'] };
-  const doctor = await runCli(['doctor', '/etc'], full);
-  expect([doctor.code, doctor.stderr]).toEqual([1, expect.stringContaining('ENOSPC')]);
-  const acting = await runCli(
-    ['watch', '/etc/hostname', '--json', '--initial', '--once', '--exec', 'true'],
-    full,
-  );
-  expect([acting.code, acting.stderr]).toEqual([0, expect.stringContaining('events are not shown: ENOSPC')]);
 });
 
 test('an address in use is reported as such', async () => {
@@ -119,9 +100,7 @@ test('an address in use is reported as such', async () => {
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   onTestFinished(() => void server.close());
   const { port } = server.address() as AddressInfo;
-  const { code, stderr } = await commands.run([
-    ...['watch', '/etc/hostname', '--listen', `127.0.0.1:${port}`],
-  ]);
+  const { code, stderr } = await runMain([...['watch', '/etc/hostname', '--listen', `127.0.0.1:${port}`]]);
   expect([code, stderr]).toEqual([1, expect.stringContaining(`cannot listen on 127.0.0.1:${port}`)]);
 });
 
@@ -163,13 +142,13 @@ test.each([
 ])('a file of rules that is wrong is named with the place and the reason: %s', async (text, message) => {
   const file = join(temporaryDirectory(), 'rules.yaml');
   writeFileSync(file, text);
-  const { code, stderr } = await commands.run(['watch', '--config', file]);
+  const { code, stderr } = await runMain(['watch', '--config', file]);
   expect([code, stderr]).toEqual([1, expect.stringContaining(`\n  ${file}: ${message}`)]);
 });
 
 test('a file of rules that is no YAML is named with line and column', async () => {
   const file = join(temporaryDirectory(), 'rules.yaml');
   writeFileSync(file, 'rules: [');
-  const { code, stderr } = await commands.run(['watch', '--config', file]);
+  const { code, stderr } = await runMain(['watch', '--config', file]);
   expect([code, stderr]).toEqual([1, expect.stringContaining(`\n  ${file}:1:9: not valid YAML`)]);
 });

@@ -2,14 +2,12 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
-import { KubeletVolume } from 'resilient-watcher/testing';
+import { FakeClock, KubeletVolume } from 'resilient-watcher/testing';
 import { expect, test } from 'vitest';
 
-import { CommandLines, startCli } from '../support/program.js';
+import { runMain, startMain } from '../support/command-line.js';
 import { isRunning } from '../support/running.js';
 import { temporaryDirectory } from '../support/temporary-directory.js';
-
-const commands = new CommandLines();
 
 function volume(): KubeletVolume {
   const mounted = new KubeletVolume(join(temporaryDirectory(), 'volume'));
@@ -20,17 +18,17 @@ function volume(): KubeletVolume {
 test('ends immediately if the path exists, and otherwise when it does', async () => {
   const directory = temporaryDirectory();
   const path = join(directory, 'deep', 'file');
-  const program = startCli(['wait', path, '--log-level', 'debug']);
+  const program = startMain(['wait', path, '--log-level', 'debug']);
   mkdirSync(join(directory, 'deep'));
   writeFileSync(path, 'x');
   expect(await program.exit).toBe(0);
-  expect((await commands.run(['wait', path])).code).toBe(0);
+  expect((await runMain(['wait', path])).code).toBe(0);
 });
 
 test('waits for keys of a volume, and the command after -- runs when they are there', async () => {
   const mounted = volume();
   const args = ['wait', mounted.directory, '--key', 'k', '--key', 'other', '--json'];
-  const program = startCli([...args, '--', '/bin/sh', '-c', 'echo ran; exit 3']);
+  const program = startMain([...args, '--', '/bin/sh', '-c', 'echo ran; exit 3']);
   await program.until(/"waiting".*\/k","[^"]*\/other"\]/);
   mounted.publish({ n: '0', other: '' });
   await program.until(/"added":\["other"\]/);
@@ -42,22 +40,30 @@ test('waits for keys of a volume, and the command after -- runs when they are th
 
 test('ends with 124 at the timeout, and names the missing paths; the command has no timeout', async () => {
   const directory = temporaryDirectory();
-  const missing = await commands.run(['wait', directory, join(directory, 'never'), '--timeout', '50ms']);
-  expect([missing.code, missing.stderr]).toEqual([
-    124,
-    expect.stringMatching(/gave up waiting for .*\/never\n/),
-  ]);
-  const command = ['--', '/bin/sh', '-c', 'sleep 3; exit 5'];
-  expect((await commands.run(['wait', directory, '--timeout', '2s', ...command])).code).toBe(5);
+  const clock = new FakeClock();
+  const flags = ['--timeout', '1h'];
+  const waiting = startMain(['wait', directory, join(directory, 'never'), ...flags], { clock });
+  await waiting.until(/waiting for .*\/never\n/);
+  await clock.advance(3_600_000);
+  expect(await waiting.finished()).toMatchObject({
+    code: 124,
+    stderr: expect.stringMatching(/gave up waiting for .*\/never\n/) as string,
+  });
+  const script = `echo up; until [ -e ${directory}/go ]; do sleep 0.01; done; exit 5`;
+  const running = startMain(['wait', directory, ...flags, '--', '/bin/sh', '-c', script], { clock });
+  await running.until(/up/);
+  await clock.advance(7_200_000);
+  writeFileSync(join(directory, 'go'), '');
+  expect(await running.exit).toBe(5);
 });
 
 test('SIGTERM ends it with 143, and with it the command that it runs', async () => {
   const directory = temporaryDirectory();
-  const waiting = startCli(['wait', join(directory, 'never')]);
+  const waiting = startMain(['wait', join(directory, 'never')]);
   await waiting.until(/waiting for .*never/);
   expect(await waiting.terminated()).toBe(143);
-  const running = startCli(['wait', directory, '--', '/bin/sh', '-c', 'echo "up $$"; exec sleep 1000']);
+  const running = startMain(['wait', directory, '--', '/bin/sh', '-c', 'echo "up $$"; exec sleep 1000']);
   const [, pid] = await running.until(/up (\d+)/);
-  running.child.kill('SIGTERM');
+  running.signal('SIGTERM');
   expect([await running.exit, isRunning(Number(pid))]).toEqual([143, false]);
 });

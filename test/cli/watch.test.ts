@@ -1,4 +1,4 @@
-/** `watch` as processes of its own, with real commands, signals and webhooks. */
+/** `watch` with real commands, signals and webhooks. */
 import { spawn, spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
@@ -8,8 +8,8 @@ import { join } from 'node:path';
 import { KubeletVolume } from 'resilient-watcher/testing';
 import { describe, expect, onTestFinished, test } from 'vitest';
 
-import { runCli, startCli, type Program } from '../support/program.js';
-import { isRunning } from '../support/running.js';
+import { event, succeededWith } from '../support/events.js';
+import { runMain, startMain, type CommandLine } from '../support/command-line.js';
 import { temporaryDirectory } from '../support/temporary-directory.js';
 
 /** A mounted volume with the key `n`. */
@@ -19,27 +19,9 @@ function volume(): KubeletVolume {
   return mounted;
 }
 
-function watch(paths: readonly string[], ...args: readonly string[]): Program {
-  return startCli(['watch', ...paths, '--json', ...args]);
+function watch(paths: readonly string[], ...args: readonly string[]): CommandLine {
+  return startMain(['watch', ...paths, '--json', ...args]);
 }
-
-interface Line {
-  readonly event: string;
-  readonly [field: string]: unknown;
-}
-
-const linesOf = ({ stdout }: Program): Line[] =>
-  stdout
-    .split('\n')
-    .slice(0, -1)
-    .map((line) => JSON.parse(line) as Line);
-
-/** The first event of this name that fits. */
-const event = (program: Program, name: string, fits: (line: Line) => boolean = () => true) =>
-  program.when(() => linesOf(program).find((line) => line.event === name && fits(line)), name);
-
-const succeededWith = (program: Program, revision: string | undefined) =>
-  event(program, 'succeeded', ({ revisions }) => (revisions as string[]).includes(revision ?? ''));
 
 async function serve(
   answer: (request: IncomingMessage, response: ServerResponse) => void,
@@ -92,7 +74,7 @@ test('a path that does not exist causes a warning, and an action when it is crea
 
 test('an empty directory is reported as empty', async () => {
   const directory = temporaryDirectory();
-  const { code, stderr } = await runCli(['watch', directory, '--initial', '--once']);
+  const { code, stderr } = await runMain(['watch', directory, '--initial', '--once']);
   expect([code, stderr]).toEqual([0, expect.stringContaining(`${directory}: empty\n`)]);
 });
 
@@ -133,19 +115,6 @@ test('a failing check keeps the action from running, is reported, and heals with
   expect(program.stderr.match(/acted/g)).toHaveLength(1);
 });
 
-test('SIGQUIT, the stop signal of nginx images, and SIGTERM leave no process of an action running that ignores them', async () => {
-  const mounted = volume();
-  const script = `trap '' TERM; (sleep 1000 & echo "pids $$ $!"; wait); sleep 1000`;
-  const program = watch([mounted.directory], '--stop-timeout', '300ms', '--exec', script);
-  await event(program, 'ready');
-  mounted.publish({ n: '1' });
-  const [, ...pids] = await program.until(/pids (\d+) (\d+)/);
-  program.child.kill('SIGQUIT');
-  await event(program, 'signal');
-  expect(await program.terminated()).toBe(0);
-  expect(pids.map(Number).filter(isRunning)).toEqual([]);
-});
-
 test('a hook whose shell dies of SIGTERM at once leaves its children the time to clean up', async () => {
   const directory = temporaryDirectory();
   const mounted = volume();
@@ -156,21 +125,6 @@ test('a hook whose shell dies of SIGTERM at once leaves its children the time to
   await program.until(/^ready$/m);
   expect(await program.terminated()).toBe(0);
   expect(existsSync(join(directory, 'done'))).toBe(true);
-});
-
-test('a hook that floods stdout is not buffered, and its output stays out of the events', async () => {
-  const mounted = volume();
-  const program = watch(
-    [mounted.directory],
-    '--exec',
-    'head -c 50000000 /dev/zero | tr "\\0" x; echo; echo over',
-  );
-  await event(program, 'ready');
-  mounted.publish({ n: '1' });
-  await succeededWith(program, mounted.revision);
-  const status = readFileSync(`/proc/${program.child.pid}/status`, 'utf8');
-  expect(Number(/VmHWM:\s+(\d+)/.exec(status)?.[1])).toBeLessThan(200_000);
-  expect(linesOf(program).map((line) => line.event)).toContain('succeeded');
 });
 
 test('of more keys than an environment can hold RW_KEYS has the first ones, and stdin all', async () => {
@@ -225,56 +179,6 @@ describe('signals', () => {
     mounted.publish({ n: '1' });
     expect(await program.exit).toBe(1);
     expect((await event(program, 'failed'))['message']).toContain(`process ${pid} does not exist`);
-  });
-
-  describe('a PID that now belongs to another process is not signaled', () => {
-    /** Starts the program for a process, which ends before or after that, and another process gets its PID. */
-    const REUSE = `
-      sleep 1000 & pid=$!; echo $pid > "$D/pid"
-      [ $ENDS = after ] || { kill -9 $pid; wait $pid; }
-      "$@" & program=$!
-      until [ -e "$D/go" ]; do sleep 0.05; done
-      kill -9 $pid; wait $pid; reused=
-      until [ "$reused" = $pid ]; do
-        [ -z "$reused" ] || kill -9 $reused
-        echo $((pid - 1)) > /proc/sys/kernel/ns_last_pid; sleep 1000 & reused=$!
-      done
-      echo reused >&2; wait $program`;
-    const namespace = ['unshare', '-Ur', '--pid', '--fork', '--mount-proc', '--kill-child'];
-    const [unshare = '', ...flags] = namespace;
-    const canReuse =
-      spawnSync(unshare, [...flags, 'sh', '-c', 'echo 100 > /proc/sys/kernel/ns_last_pid']).status === 0;
-
-    test.each([
-      ['if its PID file is still the same', 'after'],
-      ['if its PID file was left behind', 'before'],
-    ])('%s', async (_, ends) => {
-      if (!canReuse) return;
-      const directory = temporaryDirectory();
-      const mounted = volume();
-      const script = `D=${directory}; ENDS=${ends}; ${REUSE}`;
-      const target = ['--signal', 'CONT', '--pid-file', join(directory, 'pid')];
-      const program = startCli(['watch', mounted.directory, '--json', ...target], {
-        prefix: [...namespace, '/bin/sh', '-c', script, 'sh'],
-      });
-      await event(program, 'ready');
-      mounted.publish({ n: '1' });
-      if (ends === 'after') await succeededWith(program, mounted.revision);
-      else await event(program, 'failed', ({ message }) => String(message).includes('does not exist'));
-      writeFileSync(join(directory, 'go'), '');
-      await program.until(/reused/);
-      mounted.publish({ n: '2' });
-      const verdict = await program.when(
-        () =>
-          linesOf(program).find(
-            ({ event: name, message, revisions }) =>
-              (name === 'failed' && !String(message).includes('does not exist')) ||
-              (name === 'succeeded' && (revisions as string[]).includes(mounted.revision ?? '')),
-          ),
-        'the second update',
-      );
-      expect(verdict['message']).toContain('now belongs to another one');
-    });
   });
 });
 
@@ -331,7 +235,15 @@ test('with --initial one action handles all paths, with the cause `start`, and -
 
 test('--poll is how often it checks, and nothing else checks in between', async () => {
   const mounted = volume();
-  const program = startCli(['watch', mounted.directory, '--poll', '2h', '--listen', '127.0.0.1:0', '--json']);
+  const program = startMain([
+    'watch',
+    mounted.directory,
+    '--poll',
+    '2h',
+    '--listen',
+    '127.0.0.1:0',
+    '--json',
+  ]);
   await event(program, 'ready');
   const { port } = await event(program, 'listening');
   const { components } = (await (await fetch(`http://127.0.0.1:${String(port)}/status`)).json()) as {
@@ -351,48 +263,12 @@ test('a program that does not exist is named at the start, and used once it does
   await succeededWith(program, mounted.revision);
 });
 
-test('it continues to act when the reader of its output has closed the pipe', async () => {
-  const mounted = volume();
-  const directory = temporaryDirectory();
-  const program = watch(
-    [mounted.directory],
-    '--exec',
-    `cp ${mounted.path('n')} ${directory}/copy; echo acted`,
-  );
-  await event(program, 'ready');
-  program.child.stdout.destroy();
-  mounted.publish({ n: '1' });
-  await program.until(/acted/);
-  expect(readFileSync(join(directory, 'copy'), 'utf8')).toBe('1');
-});
-
-test('it continues to act, and ends on SIGTERM, while nobody reads the pipe of its output', async (context) => {
-  const directory = temporaryDirectory();
-  const mounted = volume();
-  // The program itself holds the end of the pipe from which nothing is read.
-  const script = `mkfifo ${directory}/pipe && exec 4<>${directory}/pipe && exec "$0" "$@" 2>${directory}/pipe`;
-  const acted = join(directory, 'acted');
-  const args = ['watch', mounted.directory, '--initial', '--exec', `cat > /dev/null; echo x >> ${acted}`];
-  const program = startCli(args, { prefix: ['/bin/sh', '-c', script] });
-  const times = (): number => (existsSync(acted) ? readFileSync(acted, 'utf8').length / 2 : 0);
-  if (process.platform !== 'linux') context.skip();
-  await expect.poll(times).toBe(1);
-  // One line of its output is longer than a pipe.
-  const keys = Array.from({ length: 1_000 }, (_, index) => [`${'k'.repeat(150)}${index}`, 'v']);
-  mounted.publish(Object.fromEntries(keys) as Record<string, string>);
-  await expect.poll(times).toBe(2);
-  mounted.publish({ n: '1' });
-  await expect.poll(times).toBe(3);
-  program.child.kill('SIGTERM');
-  expect(await program.exit).toBe(0);
-});
-
 test('output that nobody reads is kept up to a limit, and the rest is counted', async () => {
   const mounted = volume();
   const acted = join(temporaryDirectory(), 'acted');
   const program = watch([mounted.directory], '--exec', `cat > /dev/null; echo $RW_REVISION > ${acted}`);
   await event(program, 'ready');
-  program.child.stdout.pause();
+  const read = program.stopReading();
   const before = program.stdout.length;
   // Each is reported in a line of some 300 KiB.
   for (let swap = 0; swap < 20; swap += 1) {
@@ -400,7 +276,7 @@ test('output that nobody reads is kept up to a limit, and the rest is counted', 
     const { revision } = mounted.publish(Object.fromEntries(keys) as Record<string, string>);
     await expect.poll(() => existsSync(acted) && readFileSync(acted, 'utf8').trim()).toBe(revision);
   }
-  program.child.stdout.resume();
+  read();
   await program.until(/"event":"succeeded"/);
   mounted.publish({ n: 'small' });
   expect(await event(program, 'dropped')).toMatchObject({
@@ -413,7 +289,7 @@ test('output that nobody reads is kept up to a limit, and the rest is counted', 
 test('the name of a file cannot pass for an event or control the terminal', async () => {
   const directory = temporaryDirectory();
   writeFileSync(join(directory, 'a\n2026-01-01T00:00:00.000Z ERROR \u001b[2Jb'), 'x');
-  const program = startCli(['watch', directory]);
+  const program = startMain(['watch', directory]);
   await program.until(/watching/);
   expect(program.stderr).toContain('+a\n  2026-01-01T00:00:00.000Z ERROR \\u001b[2Jb');
   expect(await program.terminated()).toBe(0);

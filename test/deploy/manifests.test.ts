@@ -20,7 +20,7 @@ import { findingsInManifests } from 'resilient-watcher/doctor';
 import { describe, expect, test } from 'vitest';
 import { parse, parseAllDocuments } from 'yaml';
 
-import { CommandLines } from '../support/program.js';
+import { runMain } from '../support/command-line.js';
 
 interface Manifest {
   readonly apiVersion: string;
@@ -73,8 +73,6 @@ function hasOnlyKnownFields(manifest: Manifest): boolean {
   return isDeepStrictEqual(known, manifest);
 }
 
-const commands = new CommandLines();
-
 describe.each(documents)('$name', ({ manifest }) => {
   test('is valid, and has no field that Kubernetes does not know', () => {
     expect(schemaFault(manifest)).toBeUndefined();
@@ -92,7 +90,7 @@ describe.each(documents)('$name', ({ manifest }) => {
         .slice(0, args.includes('--') ? args.indexOf('--') : undefined)
         // As kubelet expands a variable.
         .map((arg) => arg.replaceAll(/\$\(\w+\)/g, '1'));
-      const { code, stdout } = await commands.run([...own, '--help']);
+      const { code, stdout } = await runMain([...own, '--help']);
       expect([code, stdout]).toEqual([0, expect.stringContaining(`resilient-watcher ${args[0] ?? ''}`)]);
       const flags = own.filter((arg) => arg.startsWith('--')).map((arg) => arg.split('=')[0] ?? '');
       for (const flag of flags) expect(stdout).toContain(`${flag} `);

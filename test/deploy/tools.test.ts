@@ -8,7 +8,7 @@ import { Deployment } from 'kubernetes-models/apps/v1';
 import { expect, test, type TestContext } from 'vitest';
 import { parse, parseAllDocuments } from 'yaml';
 
-import { runCli } from '../support/program.js';
+import { runMain } from '../support/command-line.js';
 import { skip } from '../support/namespace.js';
 import { temporaryDirectory } from '../support/temporary-directory.js';
 
@@ -100,7 +100,7 @@ test('the Helm snippet renders a valid native sidecar, and doctor finds nothing 
       volumeMounts: [{ name: 'conf', mountPath: '/etc/nginx/conf.d', readOnly: true }],
     },
   ]);
-  const { code, stdout } = await runCli(['doctor', '--manifest', '-'], { input: rendered });
+  const { code, stdout } = await runMain(['doctor', '--manifest', '-'], { input: rendered });
   expect([code, stdout]).toEqual([0, 'nothing found\n']);
 });
 
@@ -120,14 +120,14 @@ test('two sidecars of the Helm snippet in one pod share neither a name nor a por
     ['reload', ['--listen=:9533'], 9533, 9533],
     ['audit', ['--listen=:9534'], 9534, 9534],
   ]);
-  const { code, stdout } = await runCli(['doctor', '--manifest', '-'], { input: rendered });
+  const { code, stdout } = await runMain(['doctor', '--manifest', '-'], { input: rendered });
   expect([code, stdout]).toEqual([0, 'nothing found\n']);
 });
 
 test('helm template . | resilient-watcher doctor --manifest - finds a subPath', async (context) => {
   const mount = 'mountPath: /etc/nginx/conf.d/a.conf, subPath: a.conf';
   const rendered = output(context, 'helm', 'template', 'shop', chart(mount));
-  const { code, stdout } = await runCli(['doctor', '--manifest', '-'], { input: rendered });
+  const { code, stdout } = await runMain(['doctor', '--manifest', '-'], { input: rendered });
   expect([code, stdout]).toEqual([3, expect.stringMatching(/SUBPATH\n.*Deployment\/shop/)]);
 });
 

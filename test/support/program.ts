@@ -8,7 +8,7 @@ import { fileURLToPath } from 'node:url';
 import type { Readable } from 'node:stream';
 
 import type { ResilientWatcherOptions } from 'resilient-watcher';
-import { afterAll, onTestFailed, onTestFinished } from 'vitest';
+import { onTestFailed, onTestFinished } from 'vitest';
 
 import { checkBuilt } from './built-package.js';
 import { interruptThreads } from './interrupt-threads.js';
@@ -39,8 +39,6 @@ export interface ProgramOptions {
   readonly uid?: number;
   /** Written to its stdin, which is then closed. Default: stdin stays open. */
   readonly input?: string;
-  /** Registers what kills it. Default: it is killed when the test has finished. */
-  readonly killedBy?: (kill: () => Promise<void>) => void;
 }
 
 /** What a program has done when it is over. */
@@ -63,7 +61,7 @@ export class Program {
   #isOver = false;
 
   constructor(script: string, args: readonly string[] = [], options: ProgramOptions = {}) {
-    const { prefix = [], env, node = process.execPath, uid, input, killedBy = onTestFinished } = options;
+    const { prefix = [], env, node = process.execPath, uid, input } = options;
     const [command = '', ...rest] = [...prefix, node, scriptPath(script), ...args];
     const child = spawn(command, rest, {
       env: { ...process.env, ...env },
@@ -91,10 +89,8 @@ export class Program {
       this.#isOver = true;
       this.#wake();
     });
-    if (killedBy === onTestFinished) {
-      onTestFailed(() => console.error(`${[script, ...args].join(' ')} has printed:\n${this.#output}`));
-    }
-    killedBy(async () => {
+    onTestFailed(() => console.error(`${[script, ...args].join(' ')} has printed:\n${this.#output}`));
+    onTestFinished(async () => {
       child.kill('SIGKILL');
       await this.exit;
     });
@@ -178,33 +174,6 @@ export function startCli(args: readonly string[], options: ProgramOptions = {}):
 /** Runs `resilient-watcher` to its end. */
 export function runCli(args: readonly string[], options?: ProgramOptions): Promise<Outcome> {
   return startCli(args, options).finished();
-}
-
-/**
- * Runs `resilient-watcher` several times in one process, which saves starting one for each. Meant for command lines that
- * end by themselves. Created where `describe` may be called; the process ends after the last test there.
- */
-export class CommandLines extends Program {
-  #count = 0;
-
-  constructor() {
-    super('test/support/command-lines-process.mjs', [], { killedBy: afterAll });
-  }
-
-  /** Runs one command line to its end. */
-  async run(args: readonly string[], env: Readonly<Record<string, string>> = {}): Promise<Outcome> {
-    const index = this.#count;
-    this.#count += 1;
-    this.child.stdin.write(`${JSON.stringify({ args, env })}\n`);
-    const line = await this.when(
-      () => {
-        const lines = this.stdout.split('\n');
-        return index < lines.length - 1 ? lines[index] : undefined;
-      },
-      `an answer to ${args.join(' ')}`,
-    );
-    return JSON.parse(line) as Outcome;
-  }
 }
 
 /** Starts a program of `examples/`. */

@@ -6,14 +6,14 @@ import { join } from 'node:path';
 import { KubeletVolume } from 'resilient-watcher/testing';
 import { expect, onTestFinished, test } from 'vitest';
 
-import { textOf } from '../docs/markdown.js';
-import { freePort } from '../support/database-servers.js';
-import { skip } from '../support/namespace.js';
-import { get } from '../support/plain-request.js';
-import { startCli } from '../support/program.js';
-import { rounds } from '../support/rounds.js';
-import { temporaryDirectory } from '../support/temporary-directory.js';
-import { keepDoing } from '../support/tls-clients.js';
+import { textOf } from '../../docs/markdown.js';
+import { freePort } from '../../support/database-servers.js';
+import { skip } from '../../support/namespace.js';
+import { get } from '../../support/plain-request.js';
+import { startCli } from '../../support/program.js';
+import { rounds } from '../../support/rounds.js';
+import { temporaryDirectory } from '../../support/temporary-directory.js';
+import { keepDoing } from '../../support/tls-clients.js';
 
 const RELOADS = rounds(4, 40);
 

@@ -5,11 +5,9 @@ import { join } from 'node:path';
 
 import { expect, test, type TestContext } from 'vitest';
 
-import { skip } from '../support/namespace.js';
-import { CommandLines } from '../support/program.js';
-import { temporaryDirectory } from '../support/temporary-directory.js';
-
-const commands = new CommandLines();
+import { skip } from '../../support/namespace.js';
+import { runMain } from '../../support/command-line.js';
+import { temporaryDirectory } from '../../support/temporary-directory.js';
 
 /** How a shell is asked what may follow the words, the last of which is not complete. */
 const ASK: Readonly<
@@ -40,7 +38,7 @@ async function expectCompletion(
   line: string,
   wanted: string,
 ): Promise<void> {
-  const { code, stdout } = await commands.run(['completion', shell]);
+  const { code, stdout } = await runMain(['completion', shell]);
   expect(code).toBe(0);
   const script = join(temporaryDirectory(), 'script');
   writeFileSync(script, stdout);
