@@ -43,6 +43,7 @@ Examples:
 async function runWait({ paths, flags, command, session }: Invocation<Flags>): Promise<void> {
   checkPaths(paths, 'wait for');
   const { key: keys, timeout } = flags;
+  if (command.length > 0) session.becomeInit();
   const child = command.length === 0 ? undefined : new Child(command, session);
   forwardSignals(child, session);
   const complete = new Outcome<void>();

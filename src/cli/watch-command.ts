@@ -28,6 +28,7 @@ function addWatchCommand(command: Command): void {
 A command receives the change in RW_PATH, RW_KEYS (a JSON array), RW_REVISION and RW_CAUSE, and as JSON on stdin, but never
 the contents.
 Without an action, changes are only printed. A failed action is retried, always with the newest revision.
+As PID 1, this program also reaps the orphans of its commands.
 Use --initial if changes that happen while this program is not running must not be missed.
 
 Examples:
@@ -48,6 +49,7 @@ async function runWatch({ paths, flags, command, session }: Invocation<Flags>): 
     config === undefined
       ? prepareRule({ paths, flags, command }, session)
       : async () => (await import('./rules-file.js')).watchRules(config, session);
+  session.becomeInit();
   session.endOnSignals();
   await listen(flags, session);
   await start();

@@ -18,3 +18,13 @@ test('an event is a line on stderr with its UTC time and level, or with --json a
     { time: expect.stringMatching(`^${TIME}$`) as string, level: 'info', event: 'change' },
   ]);
 });
+
+test.each([
+  ['run', ['--', 'true']],
+  ['wait', ['--', 'true']],
+  ['watch', ['--initial', '--once', '--', 'true']],
+])('%s warns as PID 1 that orphans are not reaped, if no init can take its place', async (command, args) => {
+  const becomeInit = (): void => undefined;
+  const { code, stderr } = await runMain([command, temporaryDirectory(), ...args], { becomeInit });
+  expect([code, stderr]).toEqual([0, expect.stringContaining('orphans are not reaped')]);
+});

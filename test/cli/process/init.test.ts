@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { KubeletVolume } from 'resilient-watcher/testing';
 import { describe, expect, test } from 'vitest';
 
-import { startCli } from '../../support/program.js';
+import { startCli, type Program } from '../../support/program.js';
 import { skip } from '../../support/namespace.js';
 import { temporaryDirectory } from '../../support/temporary-directory.js';
 
@@ -27,32 +27,51 @@ describe('as PID 1 of a PID namespace', () => {
       spawnSync(node, ['-p', '"execve" in process'], { encoding: 'utf8' }).stdout.includes('true'),
   );
 
-  /** Makes orphans that end at once, and shows what is left of them. */
+  /** Makes orphans that end at once, and goes on when nothing is left of them. */
   const ORPHANING = `
     for i in 1 2 3 4 5; do (sleep 0.01 & ) ; done
-    trap 'echo got TERM; exit 7' TERM
-    read line; echo "stdin $line"
     while ps -eo comm= | grep -c sleep | grep -qv '^0$'; do :; done
-    echo reaped; while :; do sleep 0.05; done`;
+    echo reaped`;
 
-  test('it reaps orphans, forwards stdin and signals, and exits like the command', async (context) => {
+  /** Ends like the command that it has started. */
+  const SERVING = `
+    trap 'echo got TERM; exit 7' TERM
+    read line; echo "stdin $line"; ${ORPHANING}
+    while :; do sleep 0.05; done`;
+
+  /** Sends a signal to PID 1 of the namespace, which is the only child of `unshare`. */
+  function signalInit({ child: { pid } }: Program, signal: NodeJS.Signals): void {
+    const [init] = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').split(' ');
+    process.kill(Number(init), signal);
+  }
+
+  test.for(['run', 'wait'])(
+    '%s reaps orphans, forwards stdin and signals, and exits like the command',
+    async (command, context) => {
+      if (!canUnshare) skip(context, '`unshare -Ur --pid` is not possible here');
+      if (newer === undefined) skip(context, 'it needs Node.js 22.15 or later, here or in TEST_NODE');
+      const program = startCli([command, volume().directory, '--', '/bin/sh', '-c', SERVING], {
+        prefix: namespace,
+        node: newer,
+        input: 'line\n',
+      });
+      await program.until(/stdin line\n(?:.*\n)*reaped/);
+      expect(program.stderr).not.toMatch(/Warning|without an init/);
+      signalInit(program, 'SIGTERM');
+      await program.until(/got TERM/);
+      expect(await program.exit).toBe(7);
+    },
+  );
+
+  test('watch reaps what the commands that it runs leave behind, and ends on SIGTERM', async (context) => {
     if (!canUnshare) skip(context, '`unshare -Ur --pid` is not possible here');
     if (newer === undefined) skip(context, 'it needs Node.js 22.15 or later, here or in TEST_NODE');
-    const program = startCli(['run', volume().directory, '--', '/bin/sh', '-c', ORPHANING], {
-      prefix: namespace,
-      node: newer,
-      input: 'line\n',
-    });
-    await program.until(/stdin line\n(?:.*\n)*reaped/);
+    const flags = ['--initial', '--timeout', '20s', '--exit-on-error', '--exec', ORPHANING];
+    const program = startCli(['watch', volume().directory, ...flags], { prefix: namespace, node: newer });
+    await program.until(/^reaped$[^]*done in/m);
     expect(program.stderr).not.toMatch(/Warning|without an init/);
-    // `unshare` is its parent; PID 1 of the namespace is the only child of that.
-    const [init] = readFileSync(
-      `/proc/${program.child.pid}/task/${program.child.pid}/children`,
-      'utf8',
-    ).split(' ');
-    process.kill(Number(init), 'SIGTERM');
-    await program.until(/got TERM/);
-    expect(await program.exit).toBe(7);
+    signalInit(program, 'SIGTERM');
+    expect(await program.exit).toBe(0);
   });
 
   test('with an older Node.js it says that orphans are not reaped, and works', async (context) => {
