@@ -1,7 +1,6 @@
 /** Finds out why a path never shows an update, or only late. */
 import nodeFileSystem from 'node:fs';
 import { access, constants, readdir } from 'node:fs/promises';
-import { join } from 'node:path';
 import { geteuid } from 'node:process';
 
 import { isoTime, systemClock, type Clock } from '../core/clock.js';
@@ -12,7 +11,8 @@ import type { TargetError } from '../fs/target-error.js';
 import { checkPath } from '../core/options.js';
 import { absolutePath, within } from '../fs/absolute-path.js';
 import { Disk, noAnswers } from '../fs/disk.js';
-import { Mounts, staleMount, type Mount } from '../fs/mounts.js';
+import type { Mount } from '../fs/mount-table.js';
+import { Mounts, staleMount } from '../fs/mounts.js';
 import { resolve, type Resolution } from '../fs/resolve.js';
 import { DATA_LINK } from '../fs/volume-layout.js';
 import { finding, SEVERITIES, type Finding } from './finding.js';
@@ -115,7 +115,7 @@ function linksIn({ route: { links } }: Resolution): Diagnosis['links'] {
 function mountsOf(found: Resolution, mounts: Mounts): Mount[] {
   const places = ['/', ...found.route.directories.map(({ path }) => path)];
   if (found.kind === 'found') places.push(found.path);
-  return [...new Set(places.map((place) => mounts.at(place)))];
+  return [...new Map(places.map((place) => [mounts.at(place).point, mounts.at(place)])).values()];
 }
 
 function endFindings(path: string, found: Resolution): Finding[] {
@@ -136,7 +136,7 @@ function endFindings(path: string, found: Resolution): Finding[] {
 /** The file, or the directory and its entries. Resolving the path needs no read permission. */
 async function accessFindings(realPath: string): Promise<Finding[]> {
   const entries = await readdir(realPath).catch(() => []);
-  for (const path of [realPath, ...entries.map((entry) => join(realPath, entry))]) {
+  for (const path of [realPath, ...entries.map((entry) => within(realPath, entry))]) {
     try {
       await access(path, constants.R_OK);
     } catch (error) {

@@ -3,13 +3,15 @@
  *
  * | the mount table                                    | a path is on                                            |
  * |----------------------------------------------------|---------------------------------------------------------|
- * | can be read                                        | the mount with the longest mount point above it         |
+ * | can be read                                        | the mount with the longest mount point above it, of     |
+ * |                                                    | those that a path can lead to (mount-table.ts)          |
  * | cannot be read (`node --permission`, Deno's lists) | the kind that `statfs` gave for it or a directory above |
  * | cannot be read, and `statfs` was not called yet    | a mount of unknown kind, where a call may hang          |
  * | does not exist (macOS, Windows, memfs)             | a local disk                                            |
+ * | is another one, behind a magic link (magic-link.ts)| a mount of unknown kind                                 |
  *
  * While a call on a mount that may hang is awaited, the table is read again every second. A call that is awaited on a
- * mount that is no longer there, or has another one on top, is given up: its answer is of no interest any more.
+ * mount that its path no longer leads to is given up: its answer is of no interest any more.
  */
 import { constants } from 'node:fs';
 import { dirname } from 'node:path';
@@ -17,9 +19,11 @@ import { dirname } from 'node:path';
 import { systemClock } from '../core/clock.js';
 import { errnoOf } from '../core/errno.js';
 import { promised, type FileSystem } from '../core/file-system.js';
-import { pathForCall, pathFromBytes } from '../core/path-bytes.js';
+import { pathForCall } from '../core/path-bytes.js';
 import { SerialQueue } from '../core/serial-queue.js';
-import { kindOfMagic, kindOfType, type FileSystemKind } from './file-system-kind.js';
+import { kindOfMagic, type FileSystemKind } from './file-system-kind.js';
+import { isBehindMagicLink, magicLinkOf } from './magic-link.js';
+import { linesOf, mayHang, reachableMounts, type Mount } from './mount-table.js';
 import { isRevisionName } from './volume-layout.js';
 
 const MOUNT_TABLE = '/proc/self/mountinfo';
@@ -30,22 +34,14 @@ const chunk = Buffer.allocUnsafe(CHUNK_BYTES);
 /** How often the table is read while a call is awaited, ms: a mount that hangs may be replaced. */
 const WAITING_INTERVAL_MS = 1_000;
 
-/** A mount of this process. */
-export interface Mount {
-  /** Differs from that of the mount that was at this point before; empty if only the kind is known. */
-  readonly id: string;
-  /** The directory or file where it is mounted. */
-  readonly point: string;
-  /** Which part of its file system is mounted there; empty if only the kind is known. */
-  readonly root: string;
-  readonly kind: FileSystemKind;
-}
-
 /** The calls that this file needs. */
 export type MountCalls = Pick<FileSystem, 'openSync' | 'readSync' | 'closeSync' | 'statfs'>;
 
+/** The share of time that reading the table may take: on some nodes it has thousands of lines. */
+const READING_SHARE = 0.1;
+
 const LOCAL: Mount = { id: '', point: '/', root: '/', kind: { name: 'local', place: 'disk' } };
-const UNKNOWN: Mount = { id: '', point: '/', root: '/', kind: { name: 'unknown', place: 'unknown' } };
+const UNKNOWN = mountOfKind('/', { name: 'unknown', place: 'unknown' });
 
 /** The last reading for each `fs`. */
 const readings = new WeakMap<MountCalls, Mounts>();
@@ -58,22 +54,25 @@ export class Mounts {
   /** By device number, as in `st_dev`. */
   #kinds = new Map<bigint, FileSystemKind>();
   readonly #outstanding = new SerialQueue();
-  readonly #waits = new Set<{ readonly mount: Mount; readonly abandon: () => void }>();
+  readonly #waits = new Set<{ readonly path: string; readonly mount: Mount; readonly abandon: () => void }>();
   #isReadingAgain = false;
-  #otherwise = LOCAL;
+  #otherwise: Mount = LOCAL;
   #mayHangAnywhere = false;
   #table: string | undefined;
   #readAt = -Infinity;
+  /** How long that took, ms. */
+  #readMs = 0;
   #version = 0;
 
   private constructor(fs: MountCalls) {
     this.#fs = fs;
   }
 
-  /** @param maxAgeMs the table is read again if the last reading is older. Reading it takes as long as ten lookups. */
-  static of(fs: MountCalls, maxAgeMs = 100): Mounts {
+  /** @param minAgeMs the table is read again if the last reading is older, and did not take too long. */
+  static of(fs: MountCalls, minAgeMs = 100): Mounts {
     let mounts = readings.get(fs);
     if (!mounts) readings.set(fs, (mounts = new Mounts(fs)));
+    const maxAgeMs = Math.max(minAgeMs, mounts.#readMs / READING_SHARE);
     if (systemClock.monotonic() - mounts.#readAt > maxAgeMs) mounts.#read();
     return mounts;
   }
@@ -85,6 +84,7 @@ export class Mounts {
 
   /** The mount that a path is on. @param path absolute, every link above its last name resolved. */
   at(path: string): Mount {
+    if (isBehindMagicLink(path)) return mountOfKind(magicLinkOf(path), UNKNOWN.kind);
     for (let above = path; ; above = dirname(above)) {
       const mount = this.#mounts.get(above);
       if (mount) return mount;
@@ -111,7 +111,8 @@ export class Mounts {
 
   /** Whether a call on this path may never return. */
   mayHang(path: string): boolean {
-    return this.#mayHangAnywhere && mayHang(this.at(path));
+    if (!this.#mayHangAnywhere && !isBehindMagicLink(path)) return false;
+    return this.at(path).hangsWith !== undefined;
   }
 
   /**
@@ -119,14 +120,14 @@ export class Mounts {
    * pool of the process. If the mount is replaced or unmounted, rejects with ESTALE, whatever becomes of the call.
    */
   inTurn<T>(path: string, call: () => Promise<T>): Promise<T> {
-    const mount = this.at(path);
+    const mount = this.#waitsFor(path);
     return new Promise((resolve, reject) => {
       const abandon = (): void => {
         // The call itself may never end.
         this.#waits.delete(wait);
         reject(stale(path));
       };
-      const wait = { mount, abandon };
+      const wait = { path, mount, abandon };
       this.#waits.add(wait);
       this.#readWhileWaiting();
       void this.#outstanding
@@ -134,6 +135,12 @@ export class Mounts {
         .then(resolve, reject)
         .finally(() => this.#waits.delete(wait));
     });
+  }
+
+  /** The mount that a call on this path waits for. */
+  #waitsFor(path: string): Mount {
+    const mount = this.at(path);
+    return mount.hangsWith ?? mount;
   }
 
   #readWhileWaiting(): void {
@@ -165,7 +172,7 @@ export class Mounts {
       if (this.#mounts.has(place)) return;
       try {
         const { type } = await promised<{ type: number }>((done) => statfs(pathForCall(place), done));
-        this.#mounts.set(place, { id: '', point: place, root: '', kind: kindOfMagic(type) });
+        this.#mounts.set(place, mountOfKind(place, kindOfMagic(type)));
         return;
       } catch (error) {
         if (errnoOf(error) !== 'ENOENT' || place === dirname(place)) return;
@@ -175,6 +182,11 @@ export class Mounts {
 
   #read(): void {
     this.#readAt = systemClock.monotonic();
+    this.#readChanges();
+    this.#readMs = systemClock.monotonic() - this.#readAt;
+  }
+
+  #readChanges(): void {
     const table = process.platform === 'linux' ? this.#readTable() : undefined;
     if (this.#version > 0 && table === this.#table) return;
     this.#table = table;
@@ -185,12 +197,12 @@ export class Mounts {
       this.#mayHangAnywhere = isHidden;
       return;
     }
-    const mounts = parse(table);
-    this.#mounts = new Map(mounts.map((mount) => [mount.point, mount]));
-    this.#kinds = new Map(mounts.map(({ device, kind }) => [device, kind]));
-    this.#mayHangAnywhere = [...this.#mounts.values()].some(mayHang);
-    for (const { mount, abandon } of this.#waits) {
-      if (this.#mounts.get(mount.point)?.id !== mount.id) abandon();
+    const lines = linesOf(table);
+    this.#mounts = reachableMounts(lines);
+    this.#kinds = new Map(lines.map(({ device, kind }) => [device, kind]));
+    this.#mayHangAnywhere = [...this.#mounts.values()].some(({ hangsWith }) => hangsWith);
+    for (const { path, mount, abandon } of this.#waits) {
+      if (this.#waitsFor(path).id !== mount.id) abandon();
     }
   }
 
@@ -214,44 +226,16 @@ export class Mounts {
   }
 }
 
+function mountOfKind(point: string, kind: FileSystemKind): Mount {
+  const mount: { -readonly [K in keyof Mount]: Mount[K] } = { id: '', point, root: '', kind };
+  if (mayHang(kind)) mount.hangsWith = mount;
+  return mount;
+}
+
 /** The failure of a call on a mount that is gone. */
 function stale(path: string): Error {
   const error = new Error(`ESTALE: the mount was replaced while "${path}" was read`);
   return Object.assign(error, { code: 'ESTALE', path });
-}
-
-/** A lookup in an autofs waits for the file system that it mounts, so its kind is unknown. */
-function mayHang({ kind: { place } }: Mount): boolean {
-  return place === 'remote' || place === 'unknown';
-}
-
-/**
- * Parses `mountinfo` (`proc_pid_mountinfo(5)`): the third field is the device, the fourth the root, the fifth the mount
- * point; the type follows a hyphen.
- */
-function parse(table: string): (Mount & { readonly device: bigint })[] {
-  return table.split('\n').flatMap((line) => {
-    const [id = '', , device = '', root, point, ...rest] = line.split(' ');
-    if (root === undefined || point === undefined) return [];
-    const kind = kindOfType(rest[rest.indexOf('-') + 1] ?? '');
-    return [{ id, point: unescape(point), root: unescape(root), kind, device: deviceNumber(device) }];
-  });
-}
-
-/** "major:minor" as a number, as in `st_dev` (`makedev(3)`). */
-function deviceNumber(device: string): bigint {
-  const [major = 0, minor = 0] = device.split(':').map(Number);
-  const low = minor % 256;
-  // In the kernel the major number has 12 bits and the minor one 20.
-  return BigInt((minor - low) * 4096 + major * 256 + low);
-}
-
-/** Decodes spaces and backslashes, which are written as octal numbers, and bytes that are not UTF-8. */
-function unescape(field: string): string {
-  const bytes = field.replace(/\\([0-7]{3})/g, (_, digits: string) =>
-    String.fromCharCode(parseInt(digits, 8)),
-  );
-  return pathFromBytes(Buffer.from(bytes, 'latin1'));
 }
 
 /**

@@ -78,7 +78,6 @@ export class Session {
   readonly #connection: Connection;
   readonly #warnings: Warnings;
   readonly #activity: Activity;
-  #mounts: Mounts | undefined;
   #state: 'closed' | 'idle' | 'waiting' | 'looking' = 'closed';
   /** The cause of the next look; undefined: none is requested. */
   #cause: ChangeCause | undefined;
@@ -320,9 +319,7 @@ export class Session {
     round: number,
   ): boolean | Promise<boolean> {
     const { fs, clock } = this.#options;
-    // Reading the mount table takes as long as a look, so a look for an event uses the last reading.
-    if (extent !== 'hints' || !this.#mounts) this.#mounts = Mounts.of(fs);
-    const mounts = this.#mounts;
+    const mounts = Mounts.of(fs);
     this.#beganAt = clock.monotonic();
     for (const path of this.#reporter.pathsDueAt(this.#beganAt, this.#seen)) this.#target.touch(path);
     const disk = new Disk(fs, mounts, event && answersOf(event, fs));

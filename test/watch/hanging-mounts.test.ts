@@ -206,3 +206,121 @@ test('of watchers of one dead mount one call is pending, and none waits in close
   await Promise.all(watchers.map((watcher) => watcher.close()));
   await Promise.all(starts);
 });
+
+describe('in a mount table with mounts on mounts', () => {
+  /** `a/b/file` below a directory, and the table: the id, that of the parent, the mount point below it, the type. */
+  function mounted(...table: [id: number, parent: number, point: string, type: string][]): {
+    path: string;
+    server: Server;
+    watcher: ResilientWatcher;
+    clock: FakeClock;
+    mount: (...line: [id: number, parent: number, point: string, type: string]) => void;
+  } {
+    const root = temporaryDirectory();
+    mkdirSync(join(root, 'a/b'), { recursive: true });
+    const path = join(root, 'a/b/file');
+    writeFileSync(path, 'content');
+    const server = new Server(() => [
+      '1 0 0:1 / / rw - ext4 x rw',
+      ...table.map(
+        ([id, parent, point, type]) => `${id} ${parent} 0:${id} / ${join(root, point)} rw - ${type} x rw`,
+      ),
+    ]);
+    const clock = new FakeClock();
+    const watcher = new ResilientWatcher(path, { fs: server.fs, clock });
+    onTestFinished(() => watcher.close());
+    return { path, server, watcher, clock, mount: (...line) => void table.push(line) };
+  }
+  const synchronousIn = ({ server, path }: { server: Server; path: string }): string[] =>
+    server.synchronous.filter((call) => call.includes(path));
+
+  test.each<[string, [number, number, string, string][], string]>([
+    [
+      'a disk that a server on its parent covers',
+      [
+        [2, 1, 'a/b', 'tmpfs'],
+        [3, 1, 'a', 'fuse'],
+      ],
+      'degraded',
+    ],
+    [
+      'a disk that a server covers at its mount point',
+      [
+        [3, 2, 'a/b', 'nfs4'],
+        [2, 1, 'a/b', 'tmpfs'],
+      ],
+      'degraded',
+    ],
+    [
+      'a disk on a mount that a server covers',
+      [
+        [2, 1, 'a', 'tmpfs'],
+        [3, 2, 'a/b', 'tmpfs'],
+        [4, 2, 'a', 'nfs'],
+      ],
+      'degraded',
+    ],
+    [
+      'a disk that is mounted on a server',
+      [
+        [2, 1, 'a', 'fuse'],
+        [3, 2, 'a/b', 'tmpfs'],
+      ],
+      'degraded',
+    ],
+  ])('no call is synchronous on %s', async (_, table, state) => {
+    const scene = mounted(...table);
+    await scene.watcher.start();
+    expect(synchronousIn(scene)).toEqual([]);
+    expect(scene.watcher.state).toBe(state);
+  });
+
+  test.each<[string, [number, number, string, string][]]>([
+    [
+      'on its parent',
+      [
+        [2, 1, 'a/b', 'fuse'],
+        [3, 1, 'a', 'tmpfs'],
+      ],
+    ],
+    [
+      'on it',
+      [
+        [2, 1, 'a', 'fuse'],
+        [3, 2, 'a', 'tmpfs'],
+        [4, 3, 'a/b', 'tmpfs'],
+      ],
+    ],
+  ])('a disk that covers a server, mounted %s, is no server', async (_, table) => {
+    const scene = mounted(...table);
+    await scene.watcher.start();
+    expect(synchronousIn(scene)).not.toEqual([]);
+    expect(scene.watcher.state).toBe('watching');
+  });
+
+  test('a call on a server that does not answer is given up when a disk is mounted on the parent', async () => {
+    const { watcher, server, mount } = mounted([2, 1, 'a/b', 'fuse']);
+    server.isDead = true;
+    const started = watcher.start();
+    await expect.poll(() => server.unanswered).toBe(1);
+    mount(3, 1, 'a', 'tmpfs');
+    await started;
+    expect(String(watcher.current?.content)).toBe('content');
+  });
+
+  test('a server that is mounted after the start is not looked at synchronously when an event comes', async () => {
+    const scene = mounted();
+    const { watcher, server, path, mount } = scene;
+    await watcher.start();
+    mount(2, 1, 'a/b', 'fuse');
+    let count = 0;
+    const synchronousCalls = async (): Promise<readonly string[]> => {
+      server.synchronous = [];
+      const { checks } = watcher.status();
+      writeFileSync(path, `content ${(count += 1)}`);
+      await expect.poll(() => watcher.status().checks).toBeGreaterThan(checks);
+      return synchronousIn(scene);
+    };
+    await expect.poll(synchronousCalls).toEqual([]);
+  });
+});
