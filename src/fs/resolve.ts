@@ -6,6 +6,7 @@
  * |----------------------------------------|--------------------------------------------------------------------------|
  * | is a directory                         | entered                                                                  |
  * | is a link                              | followed, at most `MAX_LINKS` of them                                    |
+ * | is a magic link (magic-link.ts)        | entered by the kernel, if it leads to a directory; otherwise unreadable  |
  * | does not exist                         | the path is missing                                                      |
  * | may not be looked up                   | passed: `node --permission`, Deno and AppArmor may allow a volume but    |
  * |                                        | not the directories above it. If no entry below may be looked up either, |
@@ -25,6 +26,7 @@ import type { WatchedDirectory } from '../core/watch-backend.js';
 import { within } from './absolute-path.js';
 import type { Disk } from './disk.js';
 import { identityOf } from './file-identity.js';
+import { isDated, isMagicLink, parentOf } from './magic-link.js';
 import type { Consulted } from './observation.js';
 import { readingError, targetError, wrongPath, type TargetError } from './target-error.js';
 import { DATA_LINK, isUserVisible } from './volume-layout.js';
@@ -70,6 +72,10 @@ interface Directory extends WatchedDirectory {
   isAncestor: boolean;
 }
 
+/** Why a link of /proc is not followed: a file behind it cannot be replaced, and so cannot be published. */
+const NOT_FOLLOWED =
+  'it is a link of /proc to an open file or another object, not to a directory; use the path of the file';
+
 /** What was consulted while a path was resolved. */
 export class Route implements Consulted, Way {
   directories: readonly Directory[] = [];
@@ -104,11 +110,11 @@ export class Route implements Consulted, Way {
     });
   }
 
-  followed(directory: string, name: string, target: string, { ctimeNs }: BigIntStats): void {
+  followed(directory: string, name: string, target: string, stat: BigIntStats): void {
     const link = `${directory}/${name}\0${target}`;
     this.links = this.links === '' ? link : `${this.links}\0${link}`;
     this.hops += 1;
-    if (ctimeNs > this.retargetedNs) this.retargetedNs = ctimeNs;
+    if (stat.ctimeNs > this.retargetedNs && isDated(name, stat)) this.retargetedNs = stat.ctimeNs;
     if (name !== DATA_LINK) return;
     this.revision = target;
     this.volume = isEntryName(target) ? directory || '/' : undefined;
@@ -148,7 +154,9 @@ export function* resolve(path: string, disk: Disk): Steps<Resolution> {
       return unreadable(wrongPath(place, 'a path component is not a directory'), route);
     above = place;
     directory = name === '..' ? undefined : stat;
-    place = name === '..' ? above.slice(0, above.lastIndexOf('/')) : `${above}/${name}`;
+    // What may not be looked up may be a link.
+    const isKnown = above === '' || stat !== undefined;
+    place = name === '..' && isKnown ? parentOf(above) : `${above}/${name}`;
     try {
       stat = yield* disk.lstat(place || '/');
       // Nobody can rename the root, and a directory in it reports its own changes.
@@ -168,6 +176,15 @@ export function* resolve(path: string, disk: Disk): Steps<Resolution> {
         return unreadable(wrongPath(place, 'the chain of links is a loop, or longer than 40 links'), route);
       }
       route.followed(above, name, target, stat);
+      if (isMagicLink(name, stat)) {
+        const link = place;
+        place = `${link}/.`;
+        stat = yield* disk.lstat(place);
+        if (stat) continue;
+        if ((yield* disk.afresh.readlink(link)) === undefined)
+          return yield* missing(link, directory, route, undefined, disk);
+        return unreadable(wrongPath(link, NOT_FOLLOWED), route);
+      }
       names.push(...target.split('/').reverse());
       const isAbsolute = target.startsWith('/');
       place = isAbsolute ? '' : above;

@@ -15,6 +15,7 @@ import {
 } from '../core/options.js';
 import type { Random } from '../core/random.js';
 import { redactError } from '../core/resilient-error.js';
+import { absolutePath } from '../fs/absolute-path.js';
 import { READING_CALLS } from '../fs/calls.js';
 import { Mounts } from '../fs/mounts.js';
 import { filesIn, type Snapshot } from '../fs/snapshot.js';
@@ -142,9 +143,9 @@ export class AtomicVolume extends Component<ComponentEvents, AtomicVolumeStatus>
    * @throws {TypeError | RangeError} for an invalid argument.
    */
   constructor(directory: string, options?: AtomicVolumeOptions) {
-    const path = resolve(checkPath('AtomicVolume', 'directory', directory));
+    const path = withoutSlash(absolutePath(checkPath('AtomicVolume', 'directory', directory)));
     const settings = resolveOptions('AtomicVolume', options, OPTIONS);
-    const { name = basename(path), signal, clock } = settings;
+    const { name = basename(resolve(path)), signal, clock } = settings;
     super({ kind: 'AtomicVolume', name, signal, clock, description: { worksIdle: true } });
     this.directory = path;
     this.#settings = settings;
@@ -252,7 +253,7 @@ export class AtomicVolume extends Component<ComponentEvents, AtomicVolumeStatus>
   #inTurn<T>(steps: Steps<T>): Promise<T> {
     const mount = Mounts.of(this.#settings.fs).at(this.directory).point;
     const write = { coalesce: false, signal: undefined, mount, work: () => run(steps) };
-    return this.#use(() => inTurn(this.directory, write));
+    return this.#use(() => inTurn(resolve(this.directory), write));
   }
 
   #inVolume<T>(work: VolumeWork<T>, creates = false): Steps<T> {
@@ -292,6 +293,12 @@ export class AtomicVolume extends Component<ComponentEvents, AtomicVolumeStatus>
     this.#retired.set(revision, removal);
     if (this.lifecycleState === 'closed') removal.cancel();
   }
+}
+
+function withoutSlash(path: string): string {
+  let end = path.length;
+  while (end > 1 && path[end - 1] === '/') end -= 1;
+  return path.slice(0, end);
 }
 
 /**

@@ -4,6 +4,7 @@ import { basename, dirname, isAbsolute } from 'node:path';
 import { errnoOf } from '../core/errno.js';
 import { MAX_LINKS } from '../core/file-system.js';
 import { pathFromBytes } from '../core/path-bytes.js';
+import { isMagicLink } from '../fs/magic-link.js';
 import { Mounts } from '../fs/mounts.js';
 import { attempt, callsAt, type Access } from './calls.js';
 import { HeldDirectory, open, type OpenDirectory } from './held-directory.js';
@@ -29,29 +30,37 @@ interface Opening extends Access {
   readonly isDurable: boolean;
 }
 
-/** How many links were followed on the way to one directory. */
+/** The links on the way to one directory. */
 interface Way {
+  /** How many were followed. */
   links: number;
+  /** Whether one of them was magic (fs/magic-link.ts). */
+  isMagic: boolean;
 }
+
+/** Paths through the links of a process, behind which a call may hang although the mount table shows no such mount. */
+const OF_PROCESS = /\/(?:self|\d+)\/(?:task\/\d+\/)?(?:cwd|root|fd)(?:\/|$)/;
 
 /**
  * Opens a directory, and finds out which calls may be synchronous in it. Links in its path are followed if `mayFollow`
  * allows: the whole path is opened first, and if that led through a link, it is opened again component by component.
+ * A magic link is followed by the kernel, because its text is not a path here.
  * Where entries are reached by name, only a link at the end is noticed.
  */
 export function* openDirectory(
   path: string,
   opening: Opening,
   progress: WriteProgress,
-  way: Way = { links: 0 },
+  way: Way = { links: 0, isMagic: false },
 ): Steps<HeldDirectory> {
   const { fs, isReadable, creates } = opening;
-  const calls = callsAt(Mounts.of(fs).mayHangSomewhere ? 'unknown' : 'disk', opening);
+  const mayHang = Mounts.of(fs).mayHangSomewhere || OF_PROCESS.test(path);
+  const calls = callsAt(mayHang ? 'unknown' : 'disk', opening);
   const access = isReadable || process.platform !== 'linux' ? O_RDONLY : O_PATH;
   for (;;) {
     try {
       const opened = yield* open(path, access, calls, fs);
-      const { directory, realPath } = yield* hold(path, opened, opening);
+      const { directory, realPath } = yield* hold(path, opened, opening, way);
       if (realPath === path || dirname(path) === path) return directory;
       yield* wait(directory.close());
     } catch (error) {
@@ -62,26 +71,31 @@ export function* openDirectory(
     const above = { ...opening, isReadable: false, creates: false };
     const parent = yield* openDirectory(dirname(path), above, progress, way);
     const next = yield* parent.during(
-      enterOrFollow(parent, path, way, parent.open(basename(path), access, calls)),
+      enterOrFollow(parent, path, way, (name) => parent.open(name, access, calls)),
     );
-    if (typeof next !== 'string') return (yield* hold(path, next, opening)).directory;
+    if (typeof next !== 'string') return (yield* hold(path, next, opening, way)).directory;
     path = next;
   }
 }
 
-/** Opens an entry with `opening`; for a link, returns where it leads. */
+/** Opens an entry; for a link, returns where it leads. */
 function* enterOrFollow(
   parent: HeldDirectory,
   path: string,
   way: Way,
-  opening: Steps<OpenDirectory>,
+  opening: (name: string) => Steps<OpenDirectory>,
 ): Steps<OpenDirectory | string> {
+  const name = basename(path);
   try {
-    return yield* opening;
+    return yield* opening(name);
   } catch (error) {
     if (!isNoDirectory(error)) throw error;
-    const link = yield* wait(parent.lstat(basename(path)));
+    const link = yield* wait(parent.lstat(name));
     if (!link?.isSymbolicLink()) throw error;
+    if (isMagicLink(name, link)) {
+      way.isMagic = true;
+      return yield* opening(`${name}/.`);
+    }
     if (way.links === MAX_LINKS) {
       throw new Refusal(
         'ERR_WRITE_NO_DIRECTORY',
@@ -98,6 +112,7 @@ function* hold(
   path: string,
   opened: OpenDirectory,
   opening: Opening,
+  { isMagic }: Way,
 ): Steps<{ readonly directory: HeldDirectory; readonly realPath: string }> {
   const { fs, isBlocking } = opening;
   try {
@@ -106,7 +121,8 @@ function* hold(
     const realPath = entries === path ? path : pathFromBytes(fs.readlinkSync(entries, 'buffer'));
     const mounts = Mounts.of(fs);
     if (mounts.mayHangSomewhere && !isBlocking) yield* wait(mounts.ask(path));
-    const { place } = mounts.kindOf(opened.stat.dev, realPath);
+    // Behind a magic link, that path is one in another root.
+    const { place } = mounts.kindOf(opened.stat.dev, isMagic ? `${path}/.` : realPath);
     return { directory: new HeldDirectory(path, opened, place, opening), realPath };
   } catch (error) {
     if (opened.fd !== undefined) yield* wait(callsAt('unknown', opening).close(opened.fd));
@@ -145,6 +161,10 @@ export function* targetOf(link: BigIntStats, path: string, parent: HeldDirectory
   const target = yield* parent.readlink(basename(path));
   if (target === undefined) {
     throw new Refusal('ERR_WRITE_CONFLICT', `another process replaced the symbolic link "${path}" meanwhile`);
+  }
+  if (isMagicLink(basename(path), link)) {
+    const what = 'it is a link of /proc to an open file or another object, which cannot be replaced there';
+    throw new Refusal('ERR_WRITE_NOT_FILE', `${what}; use the path of the file`);
   }
   // Not `resolve()`: `..` means the parent of where the directory really is.
   return isAbsolute(target) ? target : `${dirname(path)}/${target}`;
