@@ -1,12 +1,11 @@
+import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import type { Server } from 'node:tls';
-import { constants, type ServerHttp2Session, type ServerHttp2Stream } from 'node:http2';
 
-import type * as grpc from '@grpc/grpc-js';
-import type { ServerCredentials, ServerInterceptor } from '@grpc/grpc-js';
+import type { ServerCredentials } from '@grpc/grpc-js';
 
 import { systemClock } from '../core/clock.js';
 import { flag, resolveOptions } from '../core/options.js';
-import { ConnectionDrain, countRemoval, DRAIN_MS, followHandshakes, isEarlier } from './connection-drain.js';
+import { DRAIN_MS, generationsOf } from './generation.js';
 import { loadGrpc, TlsFilesProvider } from './grpc-provider.js';
 import { TlsError } from './tls-error.js';
 import { checkTlsFiles, type TlsFiles } from './tls-files.js';
@@ -33,7 +32,7 @@ export async function grpcServerCredentials(
   const { requireClientCertificate } = resolveOptions('grpcServerCredentials', options, {
     requireClientCertificate: flag(false),
   });
-  const { experimental, ServerInterceptingCall } = await loadGrpc();
+  const { experimental } = await loadGrpc();
   const current = await files.get();
   if (!current.cert)
     throw new TlsError('ERR_TLS_MISSING', `A server needs a certificate, but ${files.path} has none`);
@@ -47,53 +46,36 @@ export async function grpcServerCredentials(
     requireClientCertificate ? provider : null,
     requireClientCertificate,
   );
-  if (!requireClientCertificate) return credentials;
-  return experimental.createServerCredentialsWithInterceptors(credentials, [
-    endEarlier(files, provider, ServerInterceptingCall),
-  ]);
+  if (requireClientCertificate) endEarlier(files, provider, credentials);
+  return credentials;
 }
 
+/** A message of Node.js for each server that begins to listen. */
+const LISTEN = 'tracing:net.server.listen:asyncStart';
+
 /**
- * grpc-js exposes neither its servers nor their connections, except for the connection of a call. So a call of a
- * connection that should have ended is refused as one that was not begun, which clients send again by themselves.
+ * grpc-js does not expose its servers. In one turn, it asks the credentials for their options, creates a server with
+ * them, and lets it listen.
  */
-function endEarlier(
-  files: TlsFiles,
-  provider: TlsFilesProvider,
-  ServerInterceptingCall: typeof grpc.ServerInterceptingCall,
-): ServerInterceptor {
-  const drains = new Map<Server, ConnectionDrain>();
-  let removal = 0;
-  followHandshakes();
+function endEarlier(files: TlsFiles, provider: TlsFilesProvider, credentials: ServerCredentials): void {
+  const servers = new Set<Server>();
+  const onListen = (message: unknown): void => {
+    const { server } = message as { readonly server: Server };
+    // From before its first connection on.
+    generationsOf(server);
+    servers.add(server);
+    server.once('close', () => servers.delete(server));
+  };
+  const optionsOf = credentials._getConstructorOptions.bind(credentials);
+  credentials._getConstructorOptions = () => {
+    subscribe(LISTEN, onListen);
+    queueMicrotask(() => unsubscribe(LISTEN, onListen));
+    return optionsOf();
+  };
   provider.onChanged((isCaRemoved) => {
     if (!isCaRemoved) return;
-    removal = countRemoval();
     let connections = 0;
-    for (const drain of drains.values()) connections += drain.end(removal);
+    for (const server of servers) connections += generationsOf(server).endEarlier(DRAIN_MS, systemClock);
     files.reportEnded('grpcServerCredentials', connections);
   });
-  const drainOf = (server: Server): ConnectionDrain => {
-    const known = drains.get(server);
-    if (known) return known;
-    const drain = new ConnectionDrain(server, { drainMs: DRAIN_MS, clock: systemClock });
-    drain.end(removal);
-    drains.set(server, drain);
-    server.once('close', () => {
-      drains.delete(server);
-      drain.close();
-    });
-    return drain;
-  };
-  return (_method, call) => {
-    const { stream } = call as unknown as { readonly stream?: ServerHttp2Stream };
-    const session = stream?.session as ServerHttp2Session | undefined;
-    if (!stream || !session || session.destroyed) return new ServerInterceptingCall(call);
-    const { server } = session.socket as unknown as { readonly server: Server };
-    drainOf(server).adopt(session);
-    if (!isEarlier(removal)) return new ServerInterceptingCall(call);
-    // First GOAWAY, so that the call is not sent again on this connection.
-    session.close();
-    stream.close(constants.NGHTTP2_REFUSED_STREAM);
-    return new ServerInterceptingCall(call, { start: () => {} });
-  };
 }

@@ -12,7 +12,7 @@ import {
   resolveOptions,
 } from '../core/options.js';
 import { dateOrNull, type Clock } from '../core/clock.js';
-import { ConnectionDrain, countRemoval, DRAIN_MS } from './connection-drain.js';
+import { DRAIN_MS, generationsOf } from './generation.js';
 import type { TlsCredentials } from './tls-credentials.js';
 import { TlsError } from './tls-error.js';
 import { checkTlsFiles, type TlsFiles } from './tls-files.js';
@@ -82,10 +82,11 @@ export class ServedTls extends Component<ComponentEvents, ServedTlsStatus> {
   readonly #kept: SecureContextOptions;
   /** The certificate that `createServer()` was given, if any. */
   readonly #own: SecureContextOptions;
-  readonly #drain: ConnectionDrain | undefined;
+  /** Whether clients are verified with the CA bundle of the files. */
+  readonly #isVerifying: boolean;
+  readonly #drainMs: number;
+  readonly #clock: Clock;
   #served: TlsCredentials | undefined;
-  /** Replaced when a CA is removed, so that no session from before is resumed. */
-  #session: { readonly context: string; readonly ticketKeys?: Buffer } = { context: '' };
   #changes = 0;
 
   /** @throws {TypeError | RangeError} for a wrong server or option. */
@@ -98,7 +99,9 @@ export class ServedTls extends Component<ComponentEvents, ServedTlsStatus> {
     this.#files = files;
     this.#kept = givenOptions(server, KEPT_OPTIONS);
     this.#own = givenOptions(server, IDENTITY_OPTIONS);
-    if (demandsCertificate(server)) this.#drain = new ConnectionDrain(server, { drainMs, clock });
+    this.#isVerifying = demandsCertificate(server) && this.#kept.ca === undefined;
+    this.#drainMs = drainMs;
+    this.#clock = clock;
   }
 
   status(): ServedTlsStatus {
@@ -127,7 +130,6 @@ export class ServedTls extends Component<ComponentEvents, ServedTlsStatus> {
   protected override onClose(): void {
     this.#files.off('change', this.#onChange);
     this.#server.off('close', this.#onServerClosed);
-    this.#drain?.close();
   }
 
   readonly #onServerClosed = (): void => void this.close();
@@ -142,18 +144,24 @@ export class ServedTls extends Component<ComponentEvents, ServedTlsStatus> {
   };
 
   #use(credentials: TlsCredentials): void {
+    const server = this.#server;
     const identity: SecureContextOptions = credentials.certificate ? credentials.options : this.#own;
     if (!identity.cert && !identity.pfx) throw this.#noCertificate();
-    const isVerifying = demandsCertificate(this.#server) && this.#kept.ca === undefined;
-    if (isVerifying && !credentials.ca) throw this.#noAuthority();
-    const isRemoved = isVerifying && isCaRemoved(this.#served, credentials);
-    if (isRemoved) this.#session = { context: randomBytes(8).toString('hex'), ticketKeys: randomBytes(48) };
-    const session = this.#sessionOptions(credentials);
-    this.#server.setSecureContext({ ...identity, ...credentials.options, ...this.#kept, ...session });
-    OURS.set(this.#server, { ...credentials.options, ...session });
+    if (this.#isVerifying && !credentials.ca) throw this.#noAuthority();
+    if (this.#isVerifying && identity.pfx) throw this.#otherAuthorities();
+    const previous = GIVEN.get(server);
+    const isRemoved = this.#isVerifying && isCaRemoved(previous?.credentials, credentials);
+    const era = isRemoved ? randomBytes(8).toString('hex') : (previous?.era ?? '');
+    const session = this.#sessionOptions(credentials, era);
+    const ticketKeys = isRemoved ? randomBytes(48) : ticketKeysOf(server);
+    server.setSecureContext({ ...identity, ...credentials.options, ...this.#kept, ...session });
+    if (ticketKeys) server.setTicketKeys(ticketKeys);
+    GIVEN.set(server, { credentials, era, options: { ...credentials.options, ...session } });
     this.#served = credentials;
     this.#changes += 1;
-    if (isRemoved) this.#files.reportEnded('serveTls', this.#drain?.end(countRemoval()) ?? 0);
+    if (!this.#isVerifying) return;
+    const generations = generationsOf(server);
+    if (isRemoved) this.#files.reportEnded('serveTls', generations.endEarlier(this.#drainMs, this.#clock));
   }
 
   #noCertificate(): TlsError {
@@ -168,13 +176,19 @@ export class ServedTls extends Component<ComponentEvents, ServedTlsStatus> {
     return new TlsError('ERR_TLS_CA', message);
   }
 
+  /** A pfx may contain CAs, which Node.js does not tell. */
+  #otherAuthorities(): TlsError {
+    const why = `Node.js would trust clients of the CAs in it, beside the CA bundle of ${this.#files.path}`;
+    const message = `serveTls: the server has a pfx of its own, and ${why}; give createServer() cert and key instead`;
+    return new TlsError('ERR_TLS_CA', message);
+  }
+
   /** Sessions that other authorities verified are not resumed, wherever the application keeps them. */
-  #sessionOptions({ authorities }: TlsCredentials): SecureContextOptions {
-    if (!demandsCertificate(this.#server)) return {};
-    const { context, ticketKeys } = this.#session;
-    const id = hash('sha256', `${this.#kept.sessionIdContext ?? ''}:${digestOfSet(authorities)}:${context}`);
+  #sessionOptions({ authorities }: TlsCredentials, era: string): SecureContextOptions {
+    if (!this.#isVerifying) return {};
+    const id = hash('sha256', `${this.#kept.sessionIdContext ?? ''}:${digestOfSet(authorities)}:${era}`);
     // OpenSSL takes at most 32 bytes.
-    return { sessionIdContext: id.slice(0, 32), ...(ticketKeys && { ticketKeys }) };
+    return { sessionIdContext: id.slice(0, 32) };
   }
 }
 
@@ -190,7 +204,8 @@ export class ServedTls extends Component<ComponentEvents, ServedTlsStatus> {
  * known. To stop, close the result or the server. Starts the files; the caller has to close them.
  * @throws {TlsError} (rejects) if there is no usable certificate; `files.ready()` waits for one. If the files are only a
  * CA bundle, the server needs a certificate of its own, which it keeps. `ERR_TLS_CA` if clients are asked for
- * certificates (`requestCert`) and neither the files nor the server (`ca`) have a CA bundle.
+ * certificates (`requestCert`), and neither the files nor the server (`ca`) have a CA bundle, or the server has a `pfx` whose
+ * CAs would be trusted beside it.
  * @throws {ClosedError} (rejects) if the server is closed meanwhile; the reason of the signal if that aborts.
  * @throws {TypeError | RangeError} (rejects) for a wrong server or option.
  */
@@ -202,13 +217,26 @@ export async function serveTls(
   return startOrClose(new ServedTls(server, files, options));
 }
 
-/** What of the files was last given to `setSecureContext()`, which makes it options of the server. */
-const OURS = new WeakMap<Server, SecureContextOptions>();
+/** What a server was last given. It outlives the `ServedTls`. */
+interface Given {
+  readonly credentials: TlsCredentials;
+  /** Replaced when a CA is removed, so that no session from before is resumed. */
+  readonly era: string;
+  /** For `setSecureContext()`, which makes them options of the server. */
+  readonly options: SecureContextOptions;
+}
+
+const GIVEN = new WeakMap<Server, Given>();
+
+/** `setSecureContext()` makes new keys for session tickets, but replicas may share the current ones. Bun has none. */
+function ticketKeysOf(server: Server): Buffer | undefined {
+  return 'bun' in process.versions ? undefined : server.getTicketKeys();
+}
 
 /** The options of `createServer()` with these names. */
 function givenOptions(server: Server, names: readonly string[]): SecureContextOptions {
   const given = server as unknown as Readonly<Record<string, unknown>>;
-  const ours = OURS.get(server) as Readonly<Record<string, unknown>> | undefined;
+  const ours = GIVEN.get(server)?.options as Readonly<Record<string, unknown>> | undefined;
   const present = names.filter((name) => given[name] !== undefined && given[name] !== ours?.[name]);
   return Object.fromEntries(present.map((name) => [name, given[name]]));
 }

@@ -76,11 +76,14 @@ const EVENTS = [
   'checkExpectation',
   'clientError',
   'connect',
+  'connection',
   'error',
   'newSession',
   'OCSPRequest',
   'request',
   'resumeSession',
+  'secureConnection',
+  'session',
   'sessionError',
   'stream',
   'timeout',
@@ -149,6 +152,24 @@ test.each(SERVERS)(
     expect(await oddAnswers(served)).toEqual(await oddAnswers(create()));
   },
 );
+
+test('listeners are called on the server, to which its sockets belong', async () => {
+  const { files } = mount(own);
+  const tls = createTlsServer({ requestCert: true });
+  await serveTls(tls, files);
+  const seen: [string, unknown, unknown][] = [];
+  for (const event of ['connection', 'secureConnection'] as const) {
+    tls.on(event, function (this: unknown, socket: TLSSocket & { readonly server?: unknown }) {
+      seen.push([event, this === tls, socket.server === tls]);
+      if (event === 'secureConnection') socket.end();
+    });
+  }
+  await said(dial(await listen(tls)));
+  expect(seen).toEqual([
+    ['connection', true, true],
+    ['secureConnection', true, true],
+  ]);
+});
 
 describe('when a CA is removed', () => {
   test('a peer of plain TLS that does not read cannot keep its connection', async () => {
