@@ -3,6 +3,7 @@ import { Buffer } from 'node:buffer';
 import { hasMethods, isStringMap, matching, resolveOptions } from '../core/options.js';
 import { redactError } from '../core/resilient-error.js';
 import type { ValueSource } from '../core/value-source.js';
+import { USER_AGENT } from '../core/version.js';
 import { type Action, actionFailed } from './action.js';
 import type { ActionUpdate } from './action-update.js';
 
@@ -65,6 +66,7 @@ export function webhookAction(options: WebhookActionOptions): Action {
     const sent = new Headers(headers);
     const authorization = bearer === undefined ? basic : `Bearer ${bearer}`;
     if (authorization !== undefined) sent.set('authorization', authorization);
+    if (!sent.has('user-agent')) sent.set('user-agent', USER_AGENT);
     if (!sent.has('content-type')) sent.set('content-type', 'application/json');
     const body = method === 'GET' || method === 'HEAD' ? {} : { body: JSON.stringify(update) };
     return fetch(url, { method, headers: sent, signal, redirect: 'manual', ...body });

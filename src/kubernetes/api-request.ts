@@ -6,6 +6,8 @@ import {
 } from 'node:http';
 import { Agent, request as requestHttps, type RequestOptions } from 'node:https';
 
+import { USER_AGENT } from '../core/version.js';
+
 /** Discovery documents have some 100 KiB, tokens 2 KiB. */
 export const MAX_BODY_BYTES = 4 * 1024 * 1024;
 
@@ -115,6 +117,7 @@ async function send(access: ApiAccess, request: ApiRequest, kept?: Agent): Promi
   const own = options.agent;
   const text = body === undefined ? undefined : JSON.stringify(body);
   const headers = {
+    'user-agent': USER_AGENT,
     ...(options.headers as OutgoingHttpHeaders | undefined),
     accept,
     ...(text !== undefined && { 'content-type': type, 'content-length': Buffer.byteLength(text) }),

@@ -89,10 +89,15 @@ test('headers and a bearer token are sent, a GET has no body, and the content ty
       { signal: new AbortController().signal },
     );
   await run({ headers: { 'X-Key': 'yes' }, token: { get: () => Promise.resolve('opaque') } });
-  await run({ method: 'GET', headers: { 'Content-Type': 'text/plain' } });
+  await run({ method: 'GET', headers: { 'Content-Type': 'text/plain', 'User-Agent': 'mine' } });
   expect(requests).toMatchObject([
-    { 'x-key': 'yes', authorization: 'Bearer opaque', 'content-type': 'application/json' },
-    { 'content-type': 'text/plain' },
+    {
+      'x-key': 'yes',
+      authorization: 'Bearer opaque',
+      'content-type': 'application/json',
+      'user-agent': expect.stringMatching(/^resilient-watcher\/\d/) as string,
+    },
+    { 'content-type': 'text/plain', 'user-agent': 'mine' },
   ]);
   expect(requests[1]).not.toHaveProperty('content-length');
 });
