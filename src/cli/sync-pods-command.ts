@@ -4,6 +4,7 @@ import { clusterClient, PodSync } from '../kubernetes.js';
 import { checkCluster, delay, duration, each, text } from './arguments.js';
 import { EXIT, ExitError } from './exit-code.js';
 import { addListenFlag, listen, type ListenFlags } from './listen.js';
+import { RepeatedLines } from './repeated-lines.js';
 import type { Invocation, Subcommand } from './subcommand.js';
 
 interface Flags extends ListenFlags {
@@ -26,6 +27,9 @@ function positive(given: string): number {
   if (/^\d+(\.\d+)?$/.test(given) && value > 0) return value;
   throw new InvalidArgumentError('It must be a positive number.');
 }
+
+/** How many lines are left out. */
+const since = (more: number): string => (more === 0 ? '' : ` (${more} more since the last such line)`);
 
 function addSyncPodsCommand(command: Command): void {
   command
@@ -83,6 +87,7 @@ async function runSyncPods({ flags, session, paths }: Invocation<Flags>): Promis
     throw new ExitError(EXIT.usage, '--splay must be at most --max-delay');
   }
   checkCluster(kubeConfig, io.env);
+  const lines = session.closeAtEnd(new RepeatedLines(io.clock));
   const sync = session.closeAtEnd(
     new PodSync({
       name: 'sync-pods',
@@ -108,15 +113,25 @@ async function runSyncPods({ flags, session, paths }: Invocation<Flags>): Promis
     }),
   );
   sync.on('behind', ({ namespace, pod, waitedMs }) =>
-    output.log('warn', 'behind', `${namespace}/${pod}: not patched, it has waited too long`, {
-      namespace,
-      pod,
-      waitedMs,
-    }),
+    lines.say(`behind ${namespace}`, (more) =>
+      output.log('warn', 'behind', `${namespace}/${pod}: not patched, it has waited too long${since(more)}`, {
+        namespace,
+        pod,
+        waitedMs,
+        ...(more > 0 && { more }),
+      }),
+    ),
   );
-  sync.on('retry', ({ error: { message, code }, delayMs }) =>
-    output.log('warn', 'retry', `${message}; next attempt in ${Math.round(delayMs)} ms`, { code }),
+  sync.on('retry', ({ error: { message, code }, request, delayMs }) =>
+    lines.say(`${request} ${code}`, (more) =>
+      output.log('warn', 'retry', `${message}; next attempt in ${Math.round(delayMs)} ms${since(more)}`, {
+        code,
+        request,
+        ...(more > 0 && { more }),
+      }),
+    ),
   );
+  sync.on('unhealthy', ({ error: { message, code } }) => output.log('warn', 'unhealthy', message, { code }));
   sync.on('healthy', () => output.log('info', 'healthy', 'every request succeeds again'));
   sync.on('error', ({ message }) => output.log('error', 'error', message));
   await sync.start();
