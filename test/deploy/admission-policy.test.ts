@@ -26,3 +26,31 @@ test.each(POLICY_PODS)('%s: %j', (text, ids) => {
     expect(found.filter((id) => POLICY_IDS.includes(id))).toEqual(ids);
   }
 });
+
+const conditions = new Environment()
+  .registerVariable('object', 'dyn')
+  .registerVariable('oldObject', 'dyn')
+  .registerVariable('request', 'map');
+
+/** Whether the policy looks at a change of an object. */
+function isMatched(oldObject: object | null, object: object): boolean {
+  const request = { operation: oldObject ? 'UPDATE' : 'CREATE' };
+  return policy.spec.matchConditions.every(
+    ({ expression }) => conditions.evaluate(expression, { object, oldObject, request }) === true,
+  );
+}
+
+test('the policy looks at new pods and at changes of their specification, and at nothing else of those that exist', () => {
+  for (const object of workloadsOf({ containers: [{ name: 'c', image: 'a' }] })) {
+    const [changed] = workloadsOf({ containers: [{ name: 'c', image: 'b' }] }).filter(
+      ({ kind }) => kind === object.kind,
+    );
+    expect(isMatched(null, object)).toBe(true);
+    expect(isMatched(object, changed ?? {})).toBe(true);
+    const annotations = { 'resilient-watcher.dev/mounted-versions': 'a' };
+    expect(isMatched(object, { ...object, metadata: { annotations, finalizers: [] } })).toBe(false);
+    // Nor at another number of replicas.
+    if (object.kind !== 'Pod')
+      expect(isMatched(object, { ...object, spec: { ...object.spec, replicas: 2 } })).toBe(false);
+  }
+});

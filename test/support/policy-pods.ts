@@ -5,6 +5,7 @@ import { parseAllDocuments } from 'yaml';
 
 interface Policy {
   readonly spec: {
+    readonly matchConditions: readonly { readonly expression: string }[];
     readonly variables: readonly { readonly name: string; readonly expression: string }[];
     readonly validations: readonly { readonly message: string; readonly expression: string }[];
   };
