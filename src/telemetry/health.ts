@@ -28,7 +28,7 @@ export interface Health {
  * | `ResilientWatcher`                | a check ended in the last 3 intervals | contents have been read              |
  * | `ConfigLoader`                    | always                                | loaded, and the last reload was good |
  * | `TokenRefresher`                  | always                                | healthy, with an unexpired token     |
- * | `PodSync`                         | always                                | all is listed, and requests succeed  |
+ * | `PodSync`                         | always                                | listed, and requests would succeed   |
  * | `TokenFile`, `TlsFiles`           | always                                | an unexpired token or certificate    |
  * | `ReloadAction`                    | always                                | the last action, if any, succeeded   |
  * | `AtomicVolume`, `VolumePublisher` | always                                | not closed                           |
