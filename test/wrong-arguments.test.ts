@@ -64,7 +64,7 @@ test.each<[message: RegExp, call: () => unknown]>([
     () => credentials('/etc/db', any({ keys: { user: 'u' } })),
   ],
   [
-    /^TlsFiles: unknown path "chain"; known are cert, key, bundle, ca$/,
+    /^TlsFiles: unknown path "chain"; known are cert, key, bundle, pfx, passphrase, ca$/,
     () => new TlsFiles(any({ cert: 'a', key: 'b', chain: 'c' })),
   ],
   // Two paths instead of one object of paths.

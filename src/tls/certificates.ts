@@ -39,7 +39,7 @@ function whyNo(wanted: string, bytes: Buffer): string {
     /^[A-Z0-9 ]{1,40}$/.test(label),
   )?.label;
   if (label !== undefined) return `contains PEM of type "${label}", but no complete ${wanted}`;
-  return `contains no ${wanted} in PEM; convert DER to PEM: openssl ${wanted === 'certificate' ? 'x509' : 'pkey'} -inform der -in FILE`;
+  return `contains no ${wanted} in PEM; convert DER to PEM: openssl ${wanted === 'certificate' ? 'x509' : 'pkey'} -inform der -in FILE; PKCS#12 is given as { pfx, passphrase }`;
 }
 
 /** As some editors and shells write text, with a byte order mark or without. */
@@ -54,25 +54,57 @@ function whyUnparsable({ text, isComplete }: PemBlock, { message }: Error): stri
   return text.includes('\n') ? message : 'it has no line breaks; PEM needs them after BEGIN and before END';
 }
 
+/** A private key, and as the PEM that others receive: without a passphrase. */
+export interface PrivateKey {
+  readonly key: KeyObject;
+  readonly pem: string;
+}
+
+/** A file with a passphrase. */
+export interface Passphrase {
+  readonly path: string;
+  readonly text: string;
+}
+
 /**
  * Returns the private key of a PEM file.
- * @throws {TlsError} `ERR_TLS_PEM`. The message never quotes the file.
+ * @throws {TlsError} `ERR_TLS_PEM`, or `ERR_TLS_MISMATCH` if the passphrase does not open it. The message never quotes a
+ * file.
  */
-export function parseKey(path: string, bytes: Buffer): KeyObject {
+export function parseKey(path: string, bytes: Buffer, passphrase?: Passphrase): PrivateKey {
   const block = pemBlocks(bytes.toString('latin1')).find(isPrivateKey);
-  if (block?.label.startsWith('ENCRYPTED') || block?.text.includes('Proc-Type: 4,ENCRYPTED')) {
-    throw new TlsError(
-      'ERR_TLS_PEM',
-      `The private key in "${path}" is protected by a passphrase; store it without one: openssl pkey -in FILE`,
-    );
-  }
   if (!block?.isComplete) throw new TlsError('ERR_TLS_PEM', `"${path}" ${whyNo('private key', bytes)}`);
+  const isLocked = block.label.startsWith('ENCRYPTED') || block.text.includes('Proc-Type: 4,ENCRYPTED');
+  if (!isLocked) return { key: parsedKey(path, block), pem: `${block.text}\n` };
+  if (!passphrase) {
+    const fix = 'give the file of the passphrase, or store the key without one: openssl pkey -in FILE';
+    throw new TlsError('ERR_TLS_PEM', `The private key in "${path}" is protected by a passphrase; ${fix}`);
+  }
+  try {
+    return withPem(createPrivateKey({ key: block.text, passphrase: passphrase.text }));
+  } catch (cause) {
+    throw lockedError(path, passphrase, cause);
+  }
+}
+
+function parsedKey(path: string, block: PemBlock): KeyObject {
   try {
     return createPrivateKey(block.text);
   } catch (cause) {
     const why = whyUnparsable(block, cause as Error);
     throw new TlsError('ERR_TLS_PEM', `Cannot parse the private key in "${path}": ${why}`, { cause });
   }
+}
+
+/** A key with its PEM, which has no passphrase. */
+export function withPem(key: KeyObject): PrivateKey {
+  return { key, pem: key.export({ type: 'pkcs8', format: 'pem' }) as string };
+}
+
+/** The passphrase may belong to another key: its own may follow. */
+export function lockedError(path: string, passphrase: Passphrase | undefined, cause: unknown): TlsError {
+  const which = passphrase ? `The passphrase in "${passphrase.path}"` : 'An empty passphrase';
+  return new TlsError('ERR_TLS_MISMATCH', `${which} does not open the private key in "${path}"`, { cause });
 }
 
 /** The validity of a certificate, epoch ms. */

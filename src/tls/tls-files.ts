@@ -15,10 +15,11 @@ import {
 } from '../watch/watched-value.js';
 import { subjectName } from './certificates.js';
 import type { Oddities } from './chain.js';
+import { MAX_BYTES } from './identity.js';
 import type { TlsCredentials } from './tls-credentials.js';
 import { TlsError } from './tls-error.js';
 import { tlsLayout, type TlsLayout, type TlsPaths } from './tls-paths.js';
-import { expiredError, expiryWarning, MAX_BYTES, parseSet } from './tls-set.js';
+import { expiredError, expiryWarning, parseSet } from './tls-set.js';
 
 /** Options of `TlsFiles`. All are optional, and `undefined` means the default. */
 export interface TlsFilesOptions extends WatchedValueOptions {
@@ -113,7 +114,7 @@ export class TlsFiles extends WatchedValue<TlsCredentials, TlsFilesEvents, TlsFi
   /** Goes off when the other half of a renewed pair has not followed. */
   readonly #patience: Alarm;
   readonly #patienceMs: number;
-  /** A key and a certificate that do not match, and are not of one revision. */
+  /** A certificate, a key or its passphrase that do not match, and are not of one revision. */
   #half: Snapshot | undefined;
   #certificatePath: string;
   /** What was last on disk. It is looked at again, because its dates may have passed, or the clock was set. */
@@ -259,8 +260,9 @@ export class TlsFiles extends WatchedValue<TlsCredentials, TlsFilesEvents, TlsFi
   #mayBeHalf(error: Error, snapshot: Snapshot): boolean {
     const isMismatch = error instanceof TlsError && error.code === 'ERR_TLS_MISMATCH';
     if (!this.current || !isMismatch) return false;
-    const { cert, key } = this.#layout.locate(snapshot);
-    const isComplete = snapshot.revision !== undefined || cert?.path === key?.path;
+    const { cert, key, passphrase = key } = this.#layout.locate(snapshot);
+    const paths = new Set([cert, key, passphrase].map((place) => place?.path));
+    const isComplete = snapshot.revision !== undefined || paths.size === 1;
     if (isComplete || this.#half === snapshot) return false;
     if (!this.#half) this.#patience.set(this.#patienceMs);
     this.#half = snapshot;

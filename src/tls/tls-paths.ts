@@ -2,20 +2,27 @@ import { checkPath, describe } from '../core/options.js';
 import { absolutePath, within } from '../fs/absolute-path.js';
 import type { FileState, Snapshot } from '../fs/snapshot.js';
 
-/** The paths of certificates and their key: `cert` and `key`, or `bundle`, each with or without `ca`; or only `ca`. */
+/**
+ * The paths of certificates and their key: `cert` and `key`, or `bundle`, or `pfx`, each with or without `passphrase` and
+ * `ca`; or only `ca`.
+ */
 export interface TlsPaths {
   /** The certificate chain, PEM; the certificate first, then its issuers. */
   readonly cert?: string | URL | undefined;
-  /** The private key of the first certificate, PEM, without a passphrase. */
+  /** The private key of the first certificate, PEM. */
   readonly key?: string | URL | undefined;
   /** A credential bundle: the private key and the certificate chain in one PEM file, as in a pod certificate. */
   readonly bundle?: string | URL | undefined;
+  /**
+   * A PKCS#12 file with a key and its certificates, such as `keystore.p12` of cert-manager; the ciphers of older readers
+   * (3DES, RC2) included. Other authorities in it go into the chain, and are not trusted.
+   */
+  readonly pfx?: string | URL | undefined;
+  /** A file with the passphrase of the key or of the PKCS#12 file, UTF-8; one line break at its end does not belong to it. */
+  readonly passphrase?: string | URL | undefined;
   /** The CA bundle, PEM. */
   readonly ca?: string | URL | undefined;
 }
-
-/** What `TlsFiles` reads. */
-export type TlsPart = 'cert' | 'key' | 'ca';
 
 /** The place of a part of the set in a snapshot. */
 export interface TlsPlace {
@@ -28,6 +35,9 @@ export interface TlsPlace {
 export interface TlsPlaces {
   readonly cert?: TlsPlace | undefined;
   readonly key?: TlsPlace | undefined;
+  /** Whether certificate and key are in one PKCS#12 file. */
+  readonly isPfx?: boolean;
+  readonly passphrase?: TlsPlace | undefined;
   readonly ca?: (TlsPlace & { readonly mayBeEmpty: boolean }) | undefined;
 }
 
@@ -38,9 +48,9 @@ export interface TlsLayout {
 }
 
 /** The keys of a Secret of type `kubernetes.io/tls`, with the CA that cert-manager adds. */
-const SECRET: Readonly<Record<TlsPart, string>> = { cert: 'tls.crt', key: 'tls.key', ca: 'ca.crt' };
+const SECRET = { cert: 'tls.crt', key: 'tls.key', ca: 'ca.crt' };
 
-const PATHS = ['cert', 'key', 'bundle', 'ca'] as const;
+const PATHS = ['cert', 'key', 'bundle', 'pfx', 'passphrase', 'ca'] as const;
 
 /**
  * The layout of a mounted Secret, of a credential bundle, or of files at any paths.
@@ -64,21 +74,29 @@ export function tlsLayout(given: string | URL | TlsPaths): TlsLayout {
 function namedPaths(given: TlsPaths): TlsLayout {
   const names = PATHS.filter((name) => given[name] !== undefined);
   const isWhole = (given.cert === undefined) === (given.key === undefined);
-  if (names.length === 0 || !isWhole || (given.bundle !== undefined && given.cert !== undefined)) {
-    throw new TypeError('TlsFiles: paths must name cert and key, or bundle, or ca, or one of these with ca');
+  const identities = [given.cert ?? given.key, given.bundle, given.pfx].filter((path) => path !== undefined);
+  const isUsable = identities.length === 1 || (identities.length === 0 && given.ca !== undefined);
+  if (!isUsable || !isWhole || (given.passphrase !== undefined && identities.length === 0)) {
+    const wanted = 'cert and key, or bundle, or pfx, each with or without passphrase and ca; or only ca';
+    throw new TypeError(`TlsFiles: paths must name ${wanted}`);
   }
   const paths = new Map(names.map((name) => [name, absolutePath(checkPath('TlsFiles', name, given[name]))]));
-  const pathOf = (part: TlsPart): string | undefined =>
-    paths.get(part) ?? (part === 'ca' ? undefined : paths.get('bundle'));
-  const [cert, key, ca] = [pathOf('cert'), pathOf('key'), pathOf('ca')];
+  const both = paths.get('bundle') ?? paths.get('pfx');
+  const place = (path: string | undefined, { files }: Snapshot): TlsPlace | undefined =>
+    path === undefined ? undefined : { path, file: files.get(path) };
   return {
     // A certificate and its key may be in one file.
     target: [...new Set(paths.values())],
-    locate: ({ files }) => ({
-      cert: cert === undefined ? undefined : { path: cert, file: files.get(cert) },
-      key: key === undefined ? undefined : { path: key, file: files.get(key) },
-      ca: ca === undefined ? undefined : { path: ca, file: files.get(ca), mayBeEmpty: false },
-    }),
+    locate: (snapshot) => {
+      const ca = place(paths.get('ca'), snapshot);
+      return {
+        cert: place(paths.get('cert') ?? both, snapshot),
+        key: place(paths.get('key') ?? both, snapshot),
+        isPfx: paths.has('pfx'),
+        passphrase: place(paths.get('passphrase'), snapshot),
+        ca: ca && { ...ca, mayBeEmpty: false },
+      };
+    },
   };
 }
 

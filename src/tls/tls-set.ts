@@ -1,15 +1,11 @@
 /** Parses and checks a set of certificate, key and CA bundle. */
 import { inspectChain, whyExpired, type Oddities } from './chain.js';
-import { parseCertificates, parseKey, validityOf, type Chain, type Validity } from './certificates.js';
-import { isCertificate, isPrivateKey, pemBlocks } from './pem.js';
+import { parseCertificates, validityOf, type Validity } from './certificates.js';
+import { bytesOf, identityOf } from './identity.js';
 import { TlsCredentials } from './tls-credentials.js';
 import { isoTime } from '../core/clock.js';
-import { sharedBytesOf } from '../fs/snapshot.js';
 import { TlsError } from './tls-error.js';
-import type { TlsPlace, TlsPlaces } from './tls-paths.js';
-
-/** Larger than any chain and bundle: the bundle of all public authorities has 0.3 MB. */
-export const MAX_BYTES = 1_048_576;
+import type { TlsPlaces } from './tls-paths.js';
 
 type Trust = Pick<TlsCredentials, 'ca' | 'authorities'>;
 
@@ -37,7 +33,7 @@ export interface ParsedSet extends Oddities {
  */
 export function parseSet(places: TlsPlaces, parsing: Parsing): ParsedSet {
   const { now, path, revision, previous } = parsing;
-  for (const place of [places.cert, places.key, places.ca]) if (place) bytesOf(place);
+  for (const place of [places.cert, places.key, places.passphrase, places.ca]) if (place) bytesOf(place);
   const identity = identityOf(places);
   const bundle = bundleOf(places.ca);
   const expired = bundle && places.ca && whyExpired(places.ca.path, bundle.authorities, now);
@@ -91,46 +87,6 @@ function bundleOf(ca: TlsPlaces['ca']): Trust | undefined {
   const authorities = parseCertificates(ca.path, bytes, 'ERR_TLS_CA');
   // OpenSSL receives only what was parsed here, so that nothing else is trusted.
   return { ca: Buffer.from(authorities.join('')), authorities };
-}
-
-/** A certificate chain and its key. */
-interface Identity {
-  readonly chain: Chain;
-  readonly pair: { readonly cert: Buffer; readonly key: Buffer };
-}
-
-/** @throws {TlsError} if the key does not match the certificate. */
-function identityOf({ cert, key }: TlsPlaces): Identity | undefined {
-  if (!cert || !key) return undefined;
-  const [certBytes, keyBytes] = [bytesOf(cert), bytesOf(key)];
-  const isBundle = cert.path === key.path;
-  if (isBundle && !pemBlocks(keyBytes.toString('latin1')).some(isPrivateKey)) {
-    const message = `"${key.path}" is a file without a private key; TlsFiles takes a directory, a credential bundle, or { cert, key, ca }`;
-    throw new TlsError('ERR_TLS_PEM', message);
-  }
-  const chain = parseCertificates(cert.path, certBytes, 'ERR_TLS_PEM');
-  const privateKey = parseKey(key.path, keyBytes);
-  // `setSecureContext()` accepts an RSA key with an EC certificate; then every handshake fails.
-  if (!chain[0].checkPrivateKey(privateKey)) {
-    const message = `The private key in "${key.path}" is not that of the first certificate in "${cert.path}"`;
-    throw new TlsError('ERR_TLS_MISMATCH', message);
-  }
-  return { chain, pair: { cert: only(certBytes, isCertificate), key: only(keyBytes, isPrivateKey) } };
-}
-
-/** The blocks of one kind, so that the key is not passed on with the chain. */
-function only(bytes: Buffer, accept: typeof isCertificate): Buffer {
-  const blocks = pemBlocks(bytes.toString('latin1')).filter(accept);
-  return Buffer.from(blocks.map(({ text }) => `${text}\n`).join(''), 'latin1');
-}
-
-/** @throws {TlsError} `ERR_TLS_MISSING`, `ERR_TLS_PEM`. */
-function bytesOf({ path, file }: TlsPlace): Buffer {
-  if (!file) throw new TlsError('ERR_TLS_MISSING', `There is no file "${path}"`);
-  const bytes = sharedBytesOf(file);
-  if (bytes) return bytes;
-  const message = `"${path}" has ${file.size} bytes; certificates and keys have at most ${MAX_BYTES}`;
-  throw new TlsError('ERR_TLS_PEM', message);
 }
 
 /** @throws {TlsError} `ERR_TLS_REFUSED`. */

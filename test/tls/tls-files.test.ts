@@ -482,8 +482,8 @@ test('a key is never printed', async () => {
 test.each([
   [undefined, /expected a directory or/],
   ['', /directory must be a non-empty string/],
-  [{}, /cert and key, or bundle, or ca/],
-  [{ cert: 'a' }, /cert and key, or bundle, or ca/],
+  [{}, /cert and key, or bundle, or pfx/],
+  [{ cert: 'a' }, /cert and key, or bundle, or pfx/],
   [{ cert: 'a', key: '' }, /key must be a non-empty string/],
 ])('%o is refused as files', (given, message) => {
   expect(() => new TlsFiles(given as string)).toThrow(message);

@@ -1,0 +1,284 @@
+/** Keys that a passphrase protects, in PEM and in PKCS#12, with the passphrase in a file of its own. */
+import { execFileSync } from 'node:child_process';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:https';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { inspect } from 'node:util';
+
+import fc from 'fast-check';
+import { CertificateSigner, FakeClock, KubeletVolume, ScriptedBackend } from 'resilient-watcher/testing';
+import {
+  grpcChannelCredentials,
+  grpcServerCredentials,
+  serveTls,
+  TlsFiles,
+  type TlsError,
+  type TlsPaths,
+} from 'resilient-watcher/tls';
+import { describe, expect, onTestFinished, test } from 'vitest';
+
+import { rounds } from '../support/rounds.js';
+import { temporaryDirectory } from '../support/temporary-directory.js';
+import { askHttps, EchoClient, listen, startGrpc } from '../support/tls-clients.js';
+
+const root = new CertificateSigner({ name: 'root' });
+const intermediate = new CertificateSigner({ name: 'intermediate', issuer: root });
+const [first, second] = [leaf(), leaf()];
+const PASSPHRASE = 'pä$$ wörd';
+
+interface Pair {
+  readonly chain: string;
+  readonly key: string;
+}
+
+function leaf(): Pair {
+  return intermediate.issue({ dnsNames: ['localhost'], commonName: 'leaf' });
+}
+
+function openssl(args: readonly string[], input: string): Buffer {
+  return execFileSync('openssl', args, { input, stdio: ['pipe', 'pipe', 'pipe'] });
+}
+
+/** How cert-manager makes `keystore.p12` by default: RC2 with 40 bits for certificates, 3DES for the key. */
+const LEGACY = ['-legacy'];
+
+/** With the authorities, as cert-manager adds them. */
+function pkcs12({ chain, key }: Pair, passphrase: string, flags: readonly string[] = LEGACY): Buffer {
+  const directory = mkdtempSync(join(tmpdir(), 'pkcs12-'));
+  try {
+    const file = join(directory, 'all.pem');
+    writeFileSync(file, `${key}${chain}${root.certificate}`);
+    return openssl(['pkcs12', '-export', '-in', file, '-passout', `pass:${passphrase}`, ...flags], '');
+  } finally {
+    rmSync(directory, { recursive: true });
+  }
+}
+
+interface Mounted {
+  readonly volume: KubeletVolume;
+  readonly files: TlsFiles;
+  readonly clock: FakeClock;
+  readonly events: readonly string[];
+}
+
+function mount(contents: Record<string, string | Buffer>, ...names: (keyof TlsPaths)[]): Mounted {
+  const volume = new KubeletVolume(join(temporaryDirectory(), 'tls'));
+  volume.publish(contents);
+  const paths = Object.fromEntries(names.map((name) => [name, volume.path(name)]));
+  const clock = new FakeClock(Date.now());
+  const files = new TlsFiles(paths, { backend: new ScriptedBackend(), resyncIntervalMs: 0, clock });
+  onTestFinished(() => files.close());
+  return { volume, files, clock, events: eventsOf(files) };
+}
+
+function eventsOf(files: TlsFiles): string[] {
+  const events: string[] = [];
+  files.on('change', () => events.push('change'));
+  files.on('warning', ({ message }) => events.push(message));
+  files.on('rejected', ({ error }) => events.push((error as TlsError).code));
+  return events;
+}
+
+async function isServed(files: TlsFiles): Promise<void> {
+  const server = createServer((_request, response) => response.end('hello'));
+  await serveTls(server, files);
+  const port = await listen(server);
+  expect((await askHttps({ port, ca: root.certificate })).text).toBe('hello');
+}
+
+describe.each([
+  ['PKCS#8', ['pkcs8', '-topk8']],
+  ['PKCS#8 with 3DES', ['pkcs8', '-topk8', '-v1', 'PBE-SHA1-3DES']],
+  ['the format of OpenSSL', ['ec', '-aes256']],
+])('a key in %s', (_name, command) => {
+  const locked = openssl([...command, '-passout', `pass:${PASSPHRASE}`], first.key).toString();
+
+  test('is opened with its passphrase, and handed out without one', async () => {
+    const { files } = mount(
+      { cert: first.chain, key: locked, passphrase: `${PASSPHRASE}\n` },
+      ...(['cert', 'key', 'passphrase'] as const),
+    );
+    const { key, cert } = await files.get();
+    expect([key?.toString(), cert?.toString()]).toEqual([first.key, first.chain]);
+    await isServed(files);
+  });
+
+  test('may be in a credential bundle', async () => {
+    const { files } = mount(
+      { bundle: `${locked}${first.chain}`, passphrase: PASSPHRASE },
+      'bundle',
+      'passphrase',
+    );
+    await isServed(files);
+  });
+
+  test('is rejected with another passphrase or none, of which nothing is shown', async () => {
+    const { files, volume } = mount(
+      { cert: first.chain, key: locked, passphrase: 'not this' },
+      ...(['cert', 'key', 'passphrase'] as const),
+    );
+    await files.start();
+    const { rejected } = files.status();
+    expect(rejected).toMatchObject({ code: 'ERR_TLS_MISMATCH' });
+    expect(rejected?.message).toMatch(
+      /passphrase in ".+passphrase" does not open the private key in ".+key"/,
+    );
+    expect(inspect(files, { depth: 9 }) + JSON.stringify(files)).not.toMatch(/not this|PRIVATE KEY-/);
+    const without = new TlsFiles({ cert: volume.path('cert'), key: volume.path('key') });
+    onTestFinished(() => without.close());
+    await expect(without.get()).rejects.toThrow(/is protected by a passphrase; give the file/);
+  });
+});
+
+describe('a PKCS#12 file', () => {
+  test.each<[name: string, flags: readonly string[]]>([
+    ['of cert-manager (RC2 and 3DES)', LEGACY],
+    ['with RC2 of 128 bits', ['-legacy', '-certpbe', 'PBE-SHA1-RC2-128', '-keypbe', 'PBE-SHA1-RC2-40']],
+    ['with 3DES', ['-certpbe', 'PBE-SHA1-3DES', '-keypbe', 'PBE-SHA1-3DES', '-macalg', 'sha1']],
+    ['with AES (Modern2023)', ['-macalg', 'sha256']],
+    ['with AES of 128 bits and SHA-512', ['-certpbe', 'AES-128-CBC', '-keypbe', 'AES-192-CBC']],
+    ['without encryption', ['-certpbe', 'NONE', '-keypbe', 'NONE']],
+  ])('%s is read, whose authorities are not trusted', async (_name, flags) => {
+    for (const passphrase of [PASSPHRASE, '']) {
+      const { files, events } = mount(
+        { pfx: pkcs12(first, passphrase, flags), passphrase },
+        'pfx',
+        'passphrase',
+      );
+      const { cert, key, ca } = await files.get();
+      expect(key?.toString()).toBe(first.key);
+      expect(cert?.toString()).toBe(`${first.chain}${root.certificate}`);
+      expect(ca).toBeUndefined();
+      await isServed(files);
+      expect(events).toEqual(['change']);
+    }
+  });
+
+  test('with an empty passphrase needs no file for it', async () => {
+    const { files } = mount({ pfx: pkcs12(first, '') }, 'pfx');
+    await isServed(files);
+  });
+
+  test('is one set with its CA bundle, also for gRPC', async () => {
+    const { files } = mount(
+      { pfx: pkcs12(first, PASSPHRASE), passphrase: PASSPHRASE, ca: root.certificate },
+      ...(['pfx', 'passphrase', 'ca'] as const),
+    );
+    const port = await startGrpc(await grpcServerCredentials(files, { requireClientCertificate: true }));
+    const client = new EchoClient(port, await grpcChannelCredentials(files));
+    expect(await client.echo('hello')).toBe('hello');
+  });
+
+  test('is replaced together with its passphrase; one without the other keeps the last good set', async () => {
+    const { volume, files, events } = mount(
+      { pfx: pkcs12(first, 'one'), passphrase: 'one' },
+      ...(['pfx', 'passphrase'] as const),
+    );
+    await files.start();
+    volume.publish({ pfx: pkcs12(second, 'two'), passphrase: 'one' });
+    await files.check();
+    expect(files.current?.key?.toString()).toBe(first.key);
+    volume.publish({ pfx: pkcs12(second, 'two'), passphrase: 'two' });
+    await files.check();
+    expect(files.current?.key?.toString()).toBe(second.key);
+    // The same key under another passphrase.
+    volume.publish({ pfx: pkcs12(second, 'three', []), passphrase: 'three' });
+    await files.check();
+    expect(events).toEqual(['change', 'ERR_TLS_MISMATCH', 'change']);
+    expect(files.status().rejected).toBeNull();
+  });
+
+  test('outside a volume waits for its passphrase, whichever is written first', async () => {
+    const directory = temporaryDirectory();
+    const [pfx, passphrase] = [join(directory, 'keystore.p12'), join(directory, 'passphrase')];
+    const backend = new ScriptedBackend();
+    const clock = new FakeClock(Date.now());
+    writeFileSync(pfx, pkcs12(first, 'one'));
+    writeFileSync(passphrase, 'one');
+    const files = new TlsFiles({ pfx, passphrase }, { backend, clock, resyncIntervalMs: 0, settleMs: 0 });
+    onTestFinished(() => files.close());
+    const events = eventsOf(files);
+    await files.start();
+    const put = async (path: string, contents: string | Buffer): Promise<void> => {
+      writeFileSync(path, contents);
+      backend.hint();
+      await clock.advance(150);
+    };
+    await put(passphrase, 'two');
+    await put(pfx, pkcs12(second, 'two'));
+    await put(pfx, pkcs12(first, 'three'));
+    await put(passphrase, 'three');
+    await clock.advance(1_000);
+    expect(events).toEqual(['change', 'change', 'change']);
+    await put(passphrase, 'four');
+    await clock.advance(1_000);
+    expect(events.at(-1)).toBe('ERR_TLS_MISMATCH');
+  });
+
+  const good = pkcs12(first, 'pass');
+  test.each<[name: string, pfx: Buffer | string, says: RegExp]>([
+    ['is PEM', first.chain, /it is not PKCS#12/],
+    [
+      'is a certificate',
+      new Uint8Array(Buffer.from(root.certificate.replace(/-.+-|\n/g, ''), 'base64')) as Buffer,
+      /it is not PKCS#12/,
+    ],
+    ['is empty', '', /it is not PKCS#12/],
+    ['is cut off', good.subarray(0, 400), /it is cut off/],
+    [
+      'asks for a minute of work',
+      withIterations(good),
+      /derived by 16777215 iterations; at most 100000 are made/,
+    ],
+  ])('that %s is rejected', async (_name, pfx, says) => {
+    const { files } = mount({ pfx, passphrase: 'pass' }, 'pfx', 'passphrase');
+    await files.start();
+    expect(files.status().rejected?.code).toBe('ERR_TLS_PEM');
+    expect(files.status().rejected?.message).toMatch(says);
+  });
+
+  test('with whatever bytes is used or rejected', async () => {
+    const { volume, files } = mount({ pfx: good, passphrase: 'pass' }, 'pfx', 'passphrase');
+    await files.start();
+    const [at, byte] = [fc.nat(good.length - 1), fc.nat(255)];
+    await fc.assert(
+      fc.asyncProperty(fc.array(fc.tuple(at, byte), { minLength: 1, maxLength: 4 }), async (flips) => {
+        const pfx = Buffer.from(good);
+        for (const [index, value] of flips) pfx[index] = value;
+        volume.publish({ pfx, passphrase: 'pass' });
+        await files.check();
+        expect(files.status().rejected?.code ?? 'ERR_TLS_').toContain('ERR_TLS_');
+        expect(files.current?.key?.toString()).toBe(first.key);
+      }),
+      { numRuns: rounds(30, 1_000) },
+    );
+  });
+});
+
+/** Both the key and the certificates have 2,048; here so many that they would take minutes. */
+function withIterations(pfx: Buffer): Buffer {
+  const iterations = Buffer.from([0x02, 0x02, 0x08, 0x00]);
+  const at = pfx.indexOf(iterations);
+  // The salt before it is one byte shorter for the longer number.
+  const changed = Buffer.from(pfx);
+  const saltAt = pfx.lastIndexOf(Buffer.from([0x04, 0x08]), at);
+  changed[saltAt + 1] = 7;
+  changed.set([0x02, 0x03, 0xff, 0xff, 0xff], at - 1);
+  return changed;
+}
+
+test('a file of a package of certificates says where PKCS#12 belongs', async () => {
+  const { files } = mount({ cert: pkcs12(first, ''), key: first.key }, 'cert', 'key');
+  await expect(files.get()).rejects.toThrow(/PKCS#12 is given as \{ pfx, passphrase \}/);
+});
+
+test.each([
+  [{ passphrase: 'a' }],
+  [{ ca: 'a', passphrase: 'b' }],
+  [{ pfx: 'a', cert: 'b', key: 'c' }],
+  [{ pfx: 'a', bundle: 'b' }],
+  [{ pfx: 'a', key: 'b' }],
+])('%o are refused as paths', (given) => {
+  expect(() => new TlsFiles(given)).toThrow(/cert and key, or bundle, or pfx/);
+});
