@@ -17,9 +17,9 @@ export type SecretEncoding = 'utf8' | 'latin1' | 'base64' | 'hex';
 /** Options for reading a secret, in addition to those for watching it. */
 export interface SecretFormat {
   /**
-   * Removes white space at both ends. Default true for `utf8` and `latin1`: `echo` and editors end a file with a
-   * newline, and `kubectl create secret --from-file` keeps it. Not with `base64` and `hex`, where white space may be
-   * part of the key.
+   * Removes the line breaks at the end, as a shell does, and a byte order mark; spaces may be part of a password.
+   * Default true for `utf8` and `latin1`: `echo` and editors end a file with a newline, and
+   * `kubectl create secret --from-file` keeps it. Not with `base64` and `hex`, where it may be part of the key.
    */
   readonly trim?: boolean | undefined;
   /**
@@ -171,10 +171,15 @@ export function secretText(
     throw new SecretError('ERR_SECRET_INVALID', message);
   }
   const text = content.toString(encoding);
-  const value = trim ? text.trim() : text;
-  if (value === '') {
+  if (text === '' || (trim && text.trim() === '')) {
     const what = size === 0 ? 'is empty' : 'contains only white space';
     throw new SecretError('ERR_SECRET_INVALID', `"${path}" ${what}`);
   }
-  return value;
+  return trim ? withoutLineBreaks(text) : text;
+}
+
+function withoutLineBreaks(text: string): string {
+  let end = text.length;
+  while (text[end - 1] === '\n' || text[end - 1] === '\r') end -= 1;
+  return text.slice(text.startsWith('\uFEFF') ? 1 : 0, end);
 }

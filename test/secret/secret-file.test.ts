@@ -36,6 +36,8 @@ function openSecret(options?: SecretFileOptions): {
 
 test.each([
   ['a trailing newline is not part of a password', 'pass word\n', {}, 'pass word'],
+  ['spaces at both ends are part of it', ' pass word \t\r\n\n', {}, ' pass word \t'],
+  ['a byte order mark is not', Buffer.from('\uFEFFpassword'), {}, 'password'],
   ['unless it is to be kept', 'password\n', { trim: false }, 'password\n'],
   ['latin1', Buffer.from([0x70, 0xe4]), { encoding: 'latin1' }, 'pä'],
   [
