@@ -23,7 +23,8 @@ export interface FetchWithTokenOptions {
 /**
  * Creates a `fetch` that sends the current token as `Authorization: Bearer`. On a 401, it reports the token; if the
  * source then has another token, the request is repeated once with that. A request whose body can be sent only once (a
- * stream, or a `Request` with a body) is not repeated: its 401 is returned.
+ * stream, or a `Request` with a body) is not repeated: its 401 is returned. A 401 of another origin, to which a redirect
+ * has led, is returned as well: `fetch` sends it no token.
  *
  * Rejects as `fetch` does, and with the source's error if there is no valid token.
  * @throws {TypeError} if the source has no `get()`, or for a wrong option.
@@ -41,7 +42,7 @@ export function fetchWithToken(source: TokenSource, options: FetchWithTokenOptio
     const signal = init?.signal ?? requestOf(input)?.signal;
     const token = await untilAborted(source.get(), signal);
     const response = await send(input, authorized(input, init, token));
-    if (response.status !== 401) return response;
+    if (response.status !== 401 || isFromElsewhere(input, response)) return response;
     const report = (async () => source.reportUnauthorized?.(token) ?? source.get())();
     // Without a better token, the 401 is returned.
     const better = untilAborted(report, signal).catch(() => token);
@@ -59,6 +60,16 @@ type Input = Parameters<typeof fetch>[0];
 /** The input if it is a `Request`, perhaps of another implementation of `fetch`, such as the package `undici`. */
 function requestOf(input: Input): Request | undefined {
   return typeof input === 'object' && 'headers' in input ? input : undefined;
+}
+
+/** Whether a redirect has led to another origin, which never got the token. */
+function isFromElsewhere(input: Input, { redirected, url }: Response): boolean {
+  const asked = requestOf(input)?.url ?? (input as string | URL);
+  return redirected && originOf(asked) !== originOf(url);
+}
+
+function originOf(url: string | URL): string | undefined {
+  return URL.canParse(String(url)) ? new URL(url).origin : undefined;
 }
 
 function authorized(input: Input, init: RequestInit | undefined, token: ServiceAccountToken): RequestInit {

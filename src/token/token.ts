@@ -114,23 +114,24 @@ export function tokenFromText(text: string, format: TokenFormat = 'jwt'): Servic
     const forever = { expiresAt: Infinity, notAfter: Infinity };
     return new ServiceAccountToken(value, { issuedAt: undefined, notBefore: undefined, ...forever });
   }
-  const claims = decode(value);
+  const claims = decode(value, "; for a token of another kind, set format: 'opaque'");
   const kubernetes = claims['kubernetes.io'] as { warnafter?: unknown } | undefined;
   const warnAfter = dateOf('warnafter', kubernetes?.warnafter);
   return new ServiceAccountToken(value, datesOf(claims, warnAfter ?? Infinity), claims);
 }
 
-function decode(value: string): TokenClaims {
+/** @param advice what to do if it is another kind of token. */
+function decode(value: string, advice = ''): TokenClaims {
   if (value === '') throw malformed('it is empty');
-  if (!/^[\w-]+\.[\w-]+\.[\w-]*$/.test(value)) throw malformed('it is not a JWT');
+  const isNone = `it is not a JWT${advice}`;
+  if (!/^[\w-]+\.[\w-]+\.[\w-]*$/.test(value)) throw malformed(isNone);
   let claims: unknown;
   try {
     claims = JSON.parse(Buffer.from(value.split('.')[1] ?? '', 'base64url').toString());
   } catch {
     // The message quotes the text.
   }
-  if (typeof claims !== 'object' || claims === null || Array.isArray(claims))
-    throw malformed('it is not a JWT');
+  if (typeof claims !== 'object' || claims === null || Array.isArray(claims)) throw malformed(isNone);
   return claims as TokenClaims;
 }
 
@@ -145,11 +146,15 @@ function datesOf(claims: TokenClaims, replaceAt: number): TokenDates {
   return { issuedAt, notBefore, expiresAt: Math.min(replaceAt, exp ?? Infinity), notAfter: exp ?? replaceAt };
 }
 
+/** From 2001 on, a date in ms is at least this. In seconds, it is the year 33658. */
+const FIRST_IN_MS = 1e12;
+
 /** Epoch ms of a claim in seconds. */
 function dateOf(claim: string, seconds: unknown): number | undefined {
   if (seconds === undefined) return undefined;
   if (typeof seconds !== 'number') throw malformed(`"${claim}" is not a number but ${kindOf(seconds)}`);
   if (!isDate(seconds * 1000)) throw malformed(`"${claim}" is not a date`);
+  if (seconds >= FIRST_IN_MS) throw malformed(`"${claim}" is in milliseconds, and has to be in seconds`);
   return seconds * 1000;
 }
 

@@ -170,3 +170,26 @@ test('a source without reportUnauthorized() is asked once more after a 401', asy
   current = second;
   expect((await sending).status).toBe(200);
 });
+
+test.each<[string, (url: string) => string | URL | Request]>([
+  ['text', (url) => url],
+  ['a URL', (url) => new URL(url)],
+  ['a Request', (url) => new Request(url)],
+])('a 401 of another origin, to which a redirect of %s leads, refuses no token', async (_, input) => {
+  const other = await server(() => false);
+  const first = createServer((_request, response) => response.writeHead(302, { location: other.url }).end());
+  await new Promise<void>((resolve) => first.listen(0, '127.0.0.1', resolve));
+  onTestFinished(() => void first.close());
+  const reported: string[] = [];
+  const source: TokenSource = {
+    ...sourceWith(() => Promise.resolve(tokenFromText('second', 'opaque'))),
+    reportUnauthorized: (token) => {
+      reported.push(token.value);
+      return Promise.resolve(token);
+    },
+  };
+  const url = `http://127.0.0.1:${(first.address() as AddressInfo).port}/`;
+  const response = await fetchWithToken(source)(input(url));
+  expect([response.status, response.url, reported]).toEqual([401, other.url, []]);
+  expect(other.requests.map(({ token }) => token)).toEqual(['']);
+});

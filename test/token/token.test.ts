@@ -64,6 +64,9 @@ test.each<[string, Record<string, unknown>, string]>([
   ['exp that is null', { exp: null }, '"exp" is not a number but null'],
   ['exp that is an object', { exp: {} }, '"exp" is not a number but object'],
   ['exp beyond every calendar', { exp: 1e300 }, '"exp" is not a date'],
+  ['exp in milliseconds', { exp: 1_795_000_000_000 }, '"exp" is in milliseconds, and has to be in seconds'],
+  ['iat in milliseconds', { iat: 1_795_000_000_000 }, '"iat" is in milliseconds'],
+  ['nbf in milliseconds', { nbf: 1_795_000_000_000 }, '"nbf" is in milliseconds'],
   ['iat that is text', { iat: 'now' }, '"iat" is not a number'],
   ['nbf that is text', { nbf: 'now' }, '"nbf" is not a number'],
   ['warnafter that is text', { 'kubernetes.io': { warnafter: 'soon' } }, '"warnafter" is not a number'],
@@ -74,6 +77,7 @@ test.each<[string, Record<string, unknown>, string]>([
 
 test.each<[string, Record<string, unknown>, Partial<ServiceAccountToken>]>([
   ['exp', { exp: 20 }, { expiresAt: 20_000, notAfter: 20_000 }],
+  ['the last second of the year 9999', { exp: 253_402_300_799 }, { expiresAt: 253_402_300_799_000 }],
   ['warnafter', { exp: 20, 'kubernetes.io': { warnafter: 10 } }, { expiresAt: 10_000, notAfter: 20_000 }],
   ['neither, as of a Secret', {}, { expiresAt: Infinity, notAfter: Infinity }],
   ['kubernetes.io of null', { exp: 20, 'kubernetes.io': null }, { expiresAt: 20_000 }],
@@ -82,6 +86,16 @@ test.each<[string, Record<string, unknown>, Partial<ServiceAccountToken>]>([
 ])('the dates of a token in a file come from %s', (_, claims, dates) => {
   expect(tokenFromText(` ${encode(claims)}\n`)).toMatchObject(dates);
 });
+
+test.each(['hvs.EXAMPLE', 'word', `${header}.AAAA.`])(
+  'a token in a file that is not a JWT is refused with the option for it: %s',
+  (text) => {
+    expect(failure(() => tokenFromText(text)).message).toMatch(/it is not a JWT; .*format: 'opaque'$/);
+    // There is no such option for the answer of a TokenRequest.
+    const answer = { token: text, expirationTimestamp: EXPIRES };
+    expect(failure(() => tokenFromAnswer(answer)).message).not.toContain('opaque');
+  },
+);
 
 test('an opaque token is anything that fits a header', () => {
   expect(tokenFromText(' s3cret\n', 'opaque')).toMatchObject({ value: 's3cret', expiresAt: Infinity });
