@@ -27,8 +27,10 @@ export function findProcess(pid: number): FoundProcess {
  */
 export async function processesNamed(name: string): Promise<number[]> {
   const running = (await processes()).filter(({ pid, hasEnded }) => !hasEnded && pid !== process.pid);
-  const programs = await Promise.all(running.map(({ pid }) => programOf(pid)));
-  const matching = running.filter(({ command }, index) => command === name || programs[index] === name);
+  const programs = await Promise.all(running.map(programsOf));
+  const matching = running.filter(
+    ({ command }, index) => command === name || programs[index]?.includes(name),
+  );
   const matched = new Set(matching.map(({ pid }) => pid));
   return matching.filter(({ parent }) => !matched.has(parent)).map(({ pid }) => pid);
 }
@@ -49,10 +51,22 @@ async function processes(): Promise<ProcessStat[]> {
   return (await Promise.all(stats)).flatMap((text) => parseProcessStat(text) ?? []);
 }
 
-/** The file name of its program, which may be longer than the name that the kernel keeps. */
-async function programOf(pid: number): Promise<string> {
-  const [program = ''] = (await textOf(pid, 'cmdline')).split('\0');
-  return basename(program);
+/** `node`, `python3.12`, `/bin/sh`: what runs a script that it is given. */
+const INTERPRETER = /^(?:(?:ba|da|a|k|z)?sh|node|nodejs|bun|perl|php|python|ruby)[\d.]*$/;
+
+/** The kernel keeps so much of the name of a process. */
+const NAME_BYTES = 15;
+
+/**
+ * The file names of its program, and of the script that this runs: the kernel keeps a part of one of them. The second
+ * argument of another program, such as of an editor, is no script.
+ */
+async function programsOf({ pid, command }: ProcessStat): Promise<string[]> {
+  const [program = '', argument = ''] = (await textOf(pid, 'cmdline'))
+    .split('\0')
+    .map((each) => basename(each));
+  const isScript = command === argument.slice(0, NAME_BYTES) || INTERPRETER.test(program);
+  return isScript ? [program, argument] : [program];
 }
 
 function textOf(pid: number | string, file: 'stat' | 'cmdline'): Promise<string> {

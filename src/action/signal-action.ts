@@ -10,7 +10,7 @@ import { findProcess, processesNamed } from './process-table.js';
 export type SignalTarget =
   /** A file that holds the process ID. */
   | { readonly pidFile: string }
-  /** The name of the program. Its processes are signaled, except those whose parent is also one of them. */
+  /** The name of the program or script. Its processes are signaled, except those whose parent is also one of them. */
   | { readonly processName: string };
 
 const TARGET = { pidFile: nonEmptyString(undefined), processName: nonEmptyString(undefined) };

@@ -1,9 +1,10 @@
-import { execFileSync } from 'node:child_process';
+import { execFileSync, spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
 import { signalAction, type SignalTarget } from 'resilient-watcher/action';
-import { expect, test } from 'vitest';
+import { expect, onTestFinished, test } from 'vitest';
 
 import { temporaryDirectory } from '../support/temporary-directory.js';
 
@@ -43,4 +44,36 @@ test.each([
   ['an unknown target', 'SIGHUP', { pidfile: '/run/pid' }, /unknown option "pidfile"/],
 ])('a signal action with %s is refused when it is created', (_, name, target, says) => {
   expect(() => signalAction(name as NodeJS.Signals, target as SignalTarget)).toThrow(says);
+});
+
+const onLinux = test.runIf(process.platform === 'linux');
+
+onLinux.each<[string, string, string?]>([
+  ['that the kernel starts, with a longer name than it keeps', '#!/bin/sh'],
+  ['whose interpreter env(1) has found', '#!/usr/bin/env -S sh'],
+  ['that its interpreter is given', '', '/bin/sh'],
+])('a script %s is found by the name of its file', async (_, shebang, interpreter) => {
+  const name = `reloadable-script-${process.pid}`;
+  const script = join(temporaryDirectory(), name);
+  const lines = [shebang, "trap 'echo signaled; exit' HUP", 'echo up', 'while :; do sleep 0.01; done', ''];
+  writeFileSync(script, lines.join('\n'), { mode: 0o755 });
+  const child = spawn(interpreter ?? script, interpreter === undefined ? [] : [script], {
+    stdio: ['ignore', 'pipe', 'ignore'],
+  });
+  onTestFinished(() => void child.kill('SIGKILL'));
+  await once(child.stdout, 'data');
+  await signalAction('SIGHUP', { processName: name }).run(update, { signal });
+  const [said] = (await once(child.stdout, 'data')) as [Buffer];
+  expect(said.toString()).toBe('signaled\n');
+});
+
+onLinux('a program whose argument has the name is not it', async () => {
+  const name = `reloadable-file-${process.pid}`;
+  const file = join(temporaryDirectory(), name);
+  writeFileSync(file, 'x\n');
+  const child = spawn('tail', [file, '-f'], { stdio: ['ignore', 'pipe', 'ignore'] });
+  onTestFinished(() => void child.kill('SIGKILL'));
+  await once(child.stdout, 'data');
+  const run = signalAction('SIGHUP', { processName: name }).run(update, { signal });
+  await expect(run).rejects.toThrow('there is no such process');
 });
