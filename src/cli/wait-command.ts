@@ -24,7 +24,7 @@ function addWaitCommand(command: Command): void {
     .usage('[options] <path...> [-- <command...>]')
     .argument('[path...]', 'what to wait for; a command to run afterwards may follow after --')
     .optionsGroup('What to wait for:')
-    .option('--key <name>', 'wait for this key in each path (repeatable)', each(text))
+    .option('--key <name>', 'wait for this key in each path, with contents (repeatable)', each(text))
     .option(
       '--timeout <duration>',
       'exit with 124 after waiting this long (default: wait forever)',

@@ -57,11 +57,12 @@ export function createWatchers(
   });
 }
 
-/** The paths that do not exist, and those of missing keys, as far as is known. */
+/** The paths that do not exist, and those of keys that are missing or empty, as far as is known. */
 export function missingPaths(watchers: readonly ResilientWatcher[], keys: readonly string[] = []): string[] {
   return watchers.flatMap(({ path, current }) => {
     if (!current || current.kind === 'missing') return [path];
-    return keys.filter((key) => !current.files.has(key)).map((key) => join(path, key));
+    // A file that is written in place is empty at first.
+    return keys.filter((key) => !current.files.get(key)?.size).map((key) => join(path, key));
   });
 }
 

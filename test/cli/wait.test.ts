@@ -25,15 +25,17 @@ test('ends immediately if the path exists, and otherwise when it does', async ()
   expect((await runMain(['wait', path])).code).toBe(0);
 });
 
-test('waits for keys of a volume, and the command after -- runs when they are there', async () => {
+test('waits for keys of a volume that are not empty, and the command after -- runs when they are there', async () => {
   const mounted = volume();
   const args = ['wait', mounted.directory, '--key', 'k', '--key', 'other', '--json'];
   const program = startMain([...args, '--', '/bin/sh', '-c', 'echo ran; exit 3']);
   await program.until(/"waiting".*\/k","[^"]*\/other"\]/);
-  mounted.publish({ n: '0', other: '' });
+  mounted.publish({ n: '0', other: '1' });
   await program.until(/"added":\["other"\]/);
+  mounted.publish({ n: '0', other: '1', k: '' });
+  await program.until(/"added":\["k"\]/);
   expect(program.stdout).not.toContain('ran');
-  mounted.publish({ n: '0', other: '', k: '' });
+  mounted.publish({ n: '0', other: '1', k: '1' });
   expect(await program.exit).toBe(3);
   expect((await program.finished()).stdout).toContain('ran');
 });
