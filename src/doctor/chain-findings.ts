@@ -1,9 +1,9 @@
 import nodeFileSystem from 'node:fs';
 import { readdir } from 'node:fs/promises';
-import { join } from 'node:path';
 
 import { isoTime } from '../core/clock.js';
 import { run } from '../core/steps.js';
+import { within } from '../fs/absolute-path.js';
 import { lookupsOf, read } from '../fs/calls.js';
 import { inspectChain, whyExpired } from '../tls/chain.js';
 import { parseCertificates, validityOf, type Chain } from '../tls/certificates.js';
@@ -18,7 +18,7 @@ const MAX_FILES = 16;
 /** What is wrong with the certificates in a file, or in the files of a directory. */
 export async function chainFindings(path: string, now: number): Promise<Finding[]> {
   const entries = await readdir(path).catch(() => undefined);
-  const files = entries?.slice(0, MAX_FILES).map((entry) => join(path, entry)) ?? [path];
+  const files = entries?.slice(0, MAX_FILES).map((entry) => within(path, entry)) ?? [path];
   const found = await Promise.all(
     files.map(async (file) => {
       const chain = await chainIn(file);

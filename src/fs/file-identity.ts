@@ -41,11 +41,27 @@ export function timestampsAreReliable({ ctimeNs }: Inode, now: number): boolean 
 }
 
 /**
- * Whether a timestamp, ns, is from the last `withinMs`. One from the future comes from another clock and says nothing.
+ * How long a file had not been written when it was last read, or changed otherwise, ms. All of these times come from the
+ * clock of its file system. With `relatime`, the first read after a write sets the time of access.
  */
-export function isRecent(timeNs: bigint, now: number, withinMs = COARSEST_TICK_MS): boolean {
-  const ageMs = now - Number(timeNs / 1_000n) / 1_000;
-  return ageMs < withinMs && ageMs > -COARSEST_TICK_MS;
+export function restOf({ mtimeNs, ctimeNs, atimeNs }: BigIntStats): number {
+  const latestNs = atimeNs > ctimeNs ? atimeNs : ctimeNs;
+  return Number((latestNs - mtimeNs) / 1_000_000n);
+}
+
+/** The clocks of two machines that run for each other differ by less, ms: a day covers a wrong time zone. */
+const LARGEST_SKEW_MS = 24 * 3_600_000;
+
+/**
+ * Whether a file was certainly not written in the last `withinMs`. Its times may come from the clock of a file server, and
+ * either clock may have been set, so they are compared with each other. Compared with our clock, only a difference that
+ * is larger than any skew counts. Far in the future, too: then one of the clocks was never set.
+ * @param restMs see `restOf`.
+ * @param now epoch ms.
+ */
+export function hasRested({ mtimeNs }: Inode, restMs: number, now: number, withinMs: number): boolean {
+  const ageMs = now - Number(mtimeNs / 1_000_000n);
+  return restMs > withinMs + COARSEST_TICK_MS || Math.abs(ageMs) > LARGEST_SKEW_MS;
 }
 
 /** The prefix of the digest of a file that was not read. */

@@ -8,7 +8,8 @@
  * | it again, but it looks different | its quiet period begins again; it is due at the latest after its maximum |
  * | that the file is gone            | the same, but there is no maximum: only what is there can be reported as |
  * |                                  | it stands                                                                |
- * | no difference any more           | it is forgotten, unless it is seen again within `missingGraceMs`         |
+ * | no difference any more           | it is forgotten, unless it is seen again within `missingGraceMs`; only a |
+ * |                                  | file that was not touched meanwhile has been quiet since it was seen     |
  */
 import { isUnchanged } from '../fs/file-identity.js';
 import { FileSnapshot } from '../fs/snapshot.js';
@@ -25,9 +26,6 @@ export interface Wait {
   readonly maxMs: number;
 }
 
-/** No difference any more. */
-const VANISHED = 'vanished';
-
 export const NO_WAIT: Wait = { quietMs: 0, maxMs: 0 };
 
 /** A pending difference, or one that has vanished. Times are monotonic ms. */
@@ -38,6 +36,8 @@ export interface Pending {
   readonly firstSeen: number;
   readonly unchangedSince: number;
   readonly dueAt: number;
+  /** When it was no longer seen; undefined while it is pending. */
+  readonly vanishedAt?: number;
 }
 
 /** A look that sees differences. Times are monotonic ms. */
@@ -56,7 +56,10 @@ export function seenAgain(
   { cause, beganAt, now }: Look,
 ): Pending {
   const firstSeen = before?.firstSeen ?? now;
-  const unchangedSince = before && looksSame(before.appearance, appearance) ? before.unchangedSince : now;
+  // Only of a file, inode and timestamps show that nothing happened while it was not seen.
+  const isKnown = before?.vanishedAt === undefined || typeof appearance === 'object';
+  const isSame = before !== undefined && isKnown && looksSame(before.appearance, appearance);
+  const unchangedSince = isSame ? before.unchangedSince : now;
   let dueAt = Math.min(unchangedSince + quietMs, firstSeen + maxMs);
   // If its time came during this look, it may have changed since it was seen: another look decides.
   if (quietMs > 0 && beganAt < dueAt && dueAt <= now) dueAt = now + 1;
@@ -76,9 +79,9 @@ export function vanishedOf(
   const vanished = new Map<string, Pending>();
   for (const [key, pending] of before) {
     if (isSeen(key)) continue;
-    if (pending.appearance !== VANISHED)
-      vanished.set(key, { ...pending, appearance: VANISHED, unchangedSince: now });
-    else if (now - pending.unchangedSince < memoryMs) vanished.set(key, pending);
+    const { vanishedAt } = pending;
+    if (vanishedAt === undefined) vanished.set(key, { ...pending, vanishedAt: now });
+    else if (now - vanishedAt < memoryMs) vanished.set(key, pending);
   }
   return vanished;
 }

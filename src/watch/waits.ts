@@ -4,15 +4,15 @@
  * | the difference                                       | waits                                                      |
  * |------------------------------------------------------|------------------------------------------------------------|
  * | a file that is complete, see `isComplete`            | not at all                                                 |
- * | a file in the first report or added by `add`, last   | not at all                                                 |
- * | written before the time that it would have to wait   |                                                            |
+ * | a file in the first report or added by `add` that    | not at all                                                 |
+ * | was not written for longer, see `hasRested`          |                                                            |
  * | a file in a volume whose keys are still being linked | for the others: `settleMs`, `groupSettleMs` in a group     |
  * | an empty file                                        | `missingGraceMs`                                           |
  * | any other file                                       | `settleMs`                                                 |
  * | a file or target that is gone                        | `missingGraceMs`; not at all if it was removed by `remove` |
  * |                                                      | or by a swap                                               |
  */
-import { isRecent, isSameInode } from '../fs/file-identity.js';
+import { hasRested, isSameInode } from '../fs/file-identity.js';
 import type { Observation } from '../fs/observation.js';
 import { FileSnapshot, type Files, type SetSnapshot, type Snapshot } from '../fs/snapshot.js';
 import type { KeyDifference } from './change.js';
@@ -41,9 +41,6 @@ interface Before {
 
 /** The key of a difference in the kind of target: the key of a file never begins with a slash. */
 export const KIND = '/kind';
-
-/** The time of a file may be this much older than its last write, ms: kernels keep it in ticks. */
-const LONGEST_TICK_MS = 10;
 
 const NO_REVISIONS: ReadonlyMap<string, string | undefined> = new Map();
 
@@ -90,13 +87,13 @@ function waitForFile(
   seenAt: number,
   { settleMs, missingGraceMs, groupSettleMs, maxSettleMs: maxMs }: WaitOptions,
 ): Wait {
-  const { isSteady, inode, volume } = FileSnapshot.stampOf(file);
+  const { isSteady, inode, restMs, volume } = FileSnapshot.stampOf(file);
   // The rest of its volume is on its way.
   if (seen.kind === 'found' && volume !== undefined && seen.unlinked?.has(volume)) {
     return { quietMs: seen.snapshot.kind === 'group' ? groupSettleMs : settleMs, maxMs };
   }
   const quietMs = file.size === 0 && isSteady ? missingGraceMs : settleMs;
-  const isQuiet = isFirst && isSteady && !isRecent(inode.mtimeNs, seenAt, quietMs + LONGEST_TICK_MS);
+  const isQuiet = isFirst && isSteady && hasRested(inode, restMs, seenAt, quietMs);
   return { quietMs: isQuiet || isComplete(file, before) ? 0 : quietMs, maxMs };
 }
 

@@ -165,10 +165,9 @@ export const MUTANTS = [
   [
     'the first report does not wait for what is being written',
     waits,
-    'isFirst && isSteady && !isRecent(inode.mtimeNs, seenAt, quietMs + LONGEST_TICK_MS)',
+    'isFirst && isSteady && hasRested(inode, restMs, seenAt, quietMs)',
     'isFirst && isSteady',
   ],
-  ['the tick of the clock is forgotten', waits, 'quietMs + LONGEST_TICK_MS', 'quietMs'],
   [
     'what is missing is reported at once',
     waits,

@@ -90,10 +90,12 @@ export class World {
     this.random = randomOf(seed ^ 0x5eed);
     setRandom(this.random);
     this.trace = isTraced ? [] : undefined;
+    // The clock of a file server, or one that was set.
+    const skewMs = choices.oneOf([0, 0, 0, -200, -3_000, 3_000, 3_600_000]);
     this.machine = new Machine({
       random: this.random,
       tickMs: choices.oneOf([4, 0, 10] as const),
-      now: time.wallClock,
+      now: () => time.wallClock() + skewMs,
     });
     this.#density = choices.oneOf([0.02, 0.005, 0.08, 0.3]);
     this.#faults = choices.oneOf([0, 0, 0, 0, 0.02, 0.15]);

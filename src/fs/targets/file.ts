@@ -12,7 +12,14 @@ import type { BigIntStats } from 'node:fs';
 
 import type { Steps } from '../../core/steps.js';
 import type { Disk } from '../disk.js';
-import { inodeOf, timestampsAreReliable, isUnchanged, PERMISSIONS, statDigest } from '../file-identity.js';
+import {
+  inodeOf,
+  timestampsAreReliable,
+  isUnchanged,
+  PERMISSIONS,
+  restOf,
+  statDigest,
+} from '../file-identity.js';
 import type { Kept } from '../read-limits.js';
 import type { Way } from '../resolve.js';
 import { digestOf, FileSnapshot, type FileStamp } from '../snapshot.js';
@@ -99,6 +106,7 @@ function fileOf(
   const { mode, mtimeNs, ctimeNs, nlink } = stat;
   const stamp: FileStamp = {
     inode: inodeOf(stat),
+    restMs: restOf(stat),
     timestampsAreReliable: timestampsAreReliable(stat, now),
     links,
     volume,
