@@ -16,13 +16,32 @@ export async function readFile(
   ports: ReadingPorts,
   failed: ReadFailure,
 ): Promise<Buffer> {
+  return bytesIn(await snapshotOf(path, maxBytes, ports, failed), maxBytes, failed);
+}
+
+/** As `readFile()`; undefined if the file does not exist. */
+export async function readFileIfAny(
+  path: string,
+  maxBytes: number,
+  ports: ReadingPorts,
+  failed: ReadFailure,
+): Promise<Buffer | undefined> {
+  const snapshot = await snapshotOf(path, maxBytes, ports, failed);
+  return snapshot.kind === 'missing' ? undefined : bytesIn(snapshot, maxBytes, failed);
+}
+
+async function snapshotOf(
+  path: string,
+  maxBytes: number,
+  ports: ReadingPorts,
+  failed: ReadFailure,
+): Promise<Snapshot> {
   // If the path is a directory, its files are not read.
   const limits = { maxContentBytes: maxBytes, maxTotalBytes: maxBytes, maxFiles: 0 };
   const target = new PathTarget(absolutePath(path), limits);
-  const snapshot = await stableRead(target, ports).catch((cause: unknown) => {
+  return stableRead(target, ports).catch((cause: unknown) => {
     throw failed(cause instanceof Error ? cause.message : String(cause), cause);
   });
-  return bytesIn(snapshot, maxBytes, failed);
 }
 
 /** The bytes in a snapshot of a file that was read with this limit; not a copy, so they must not be changed. */

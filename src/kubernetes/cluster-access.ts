@@ -117,7 +117,7 @@ async function freshKubeConfig(
 }
 
 /** Kubeconfigs, bundles and keys have some KiB. */
-const LARGEST_BYTES = 4 * 1024 * 1024;
+export const LARGEST_BYTES = 4 * 1024 * 1024;
 
 /**
  * The certificates in a file.

@@ -1,14 +1,21 @@
-import type { AtomicWriteFileOptions } from '../write/write-options.js';
-import { checkPath, describe, resolveOptions } from '../core/options.js';
-import { systemClock } from '../core/clock.js';
 import nodeFileSystem from 'node:fs';
+import { resolve } from 'node:path';
+
+import type { AtomicWriteFileOptions } from '../write/write-options.js';
+import { errnoOf } from '../core/errno.js';
+import { checkPath, describe, flag, resolveOptions } from '../core/options.js';
+import { systemClock } from '../core/clock.js';
 import { systemRandom } from '../core/random.js';
+import { SerialQueue } from '../core/serial-queue.js';
+import { readFileIfAny } from '../fs/read-file.js';
 import type { TokenSink } from '../token/delivery.js';
 import { fileSink } from '../token/file-sink.js';
 import type { ServiceAccountToken } from '../token/token.js';
-import { readCertificates } from './cluster-access.js';
+import { LARGEST_BYTES, readCertificates } from './cluster-access.js';
 import { checkCertificates, KUBECONFIG_OPTIONS, renderKubeconfig } from './kubeconfig.js';
 import type { KubeconfigOptions } from './kubeconfig.js';
+import { KubernetesError } from './kubernetes-error.js';
+import { mergeKubeconfig } from './merge-kubeconfig.js';
 
 /** Options of `kubeconfigSink`, in addition to those of `renderKubeconfig` and `atomicWriteFile`. */
 export interface KubeconfigSinkOptions
@@ -17,6 +24,12 @@ export interface KubeconfigSinkOptions
   readonly path: string | URL;
   /** Instead of `caData`: a file of PEM certificates, read at each delivery. */
   readonly caFile?: string | URL | undefined;
+  /**
+   * Whether an existing kubeconfig keeps its other clusters, users and contexts, its current context and its comments.
+   * If it cannot be parsed, nothing is written and the delivery is retried. A change that another process makes between
+   * the reading and the writing is lost. Default false: the file is replaced.
+   */
+  readonly merge?: boolean | undefined;
 }
 
 /**
@@ -25,7 +38,7 @@ export interface KubeconfigSinkOptions
  * written and the delivery is retried.
  *
  * @throws {TypeError} for an unknown, missing or wrong option.
- * @throws {KubernetesError} `ERR_KUBECONFIG` when `caData` does not consist of certificates.
+ * @throws {KubernetesError} `ERR_KUBECONFIG` when `caData`, or an existing `caFile`, does not consist of certificates.
  */
 export function kubeconfigSink(options: KubeconfigSinkOptions): TokenSink {
   const owner = 'kubeconfigSink';
@@ -43,22 +56,57 @@ export function kubeconfigSink(options: KubeconfigSinkOptions): TokenSink {
     namespace,
     ...rest
   } = options;
-  const { caFile: authority, ...write } = rest;
+  const { caFile: authority, merge: isMerged, ...write } = rest;
   const path = checkPath(owner, 'option "path"', target);
   const caFile = authority === undefined ? undefined : checkPath(owner, 'option "caFile"', authority);
-  const names = resolveOptions(
+  const { merge, ...names } = resolveOptions(
     owner,
-    { server, caData, tlsServerName, clusterName, user, contextName, namespace },
-    KUBECONFIG_OPTIONS,
+    { server, caData, tlsServerName, clusterName, user, contextName, namespace, merge: isMerged },
+    { ...KUBECONFIG_OPTIONS, merge: flag(false) },
   );
   if (caData !== undefined && caFile !== undefined) {
     throw new TypeError(`${owner}: give "caData" or "caFile", not both`);
   }
   if (caData !== undefined) checkCertificates(caData, 'option "caData"');
+  if (caFile !== undefined) checkCaFile(caFile);
   const ports = { fs: nodeFileSystem, clock: write.clock ?? systemClock, random: systemRandom };
   const render = async (token: ServiceAccountToken): Promise<string> => {
     const current = caFile === undefined ? caData : await readCertificates(caFile, ports);
-    return renderKubeconfig({ ...names, caData: current, token: token.value });
+    const own = renderKubeconfig({ ...names, caData: current, token: token.value });
+    if (!merge) return own;
+    const existing = await readFileIfAny(path, LARGEST_BYTES, ports, (why, cause) => {
+      const message = `Nothing can be added to the kubeconfig ${path}: ${why}`;
+      return new KubernetesError('ERR_KUBECONFIG', message, { cause });
+    });
+    return mergeKubeconfig(existing?.toString('utf8') ?? '', own, path);
   };
-  return fileSink(path, { ...write, render });
+  const sink = fileSink(path, { ...write, render });
+  if (!merge) return sink;
+  const merging: TokenSink = (token, options) => merges.run(resolve(path), async () => sink(token, options));
+  return Object.defineProperty(merging, 'name', { value: sink.name });
+}
+
+/** Sinks of one file must not overwrite each other's entries. */
+const merges = new SerialQueue();
+
+/**
+ * At the start, because a delivery that fails is only an event. A file that does not exist may follow.
+ * @throws {KubernetesError} `ERR_KUBECONFIG`.
+ */
+function checkCaFile(path: string): void {
+  const bytes = bytesOfCa(path);
+  if (bytes) checkCertificates(bytes, path);
+}
+
+function bytesOfCa(path: string): Buffer | undefined {
+  try {
+    const file = nodeFileSystem.statSync(path);
+    if (!file.isFile()) throw new Error('it is not a file');
+    // A larger one is refused when it is delivered.
+    return file.size <= LARGEST_BYTES ? nodeFileSystem.readFileSync(path) : undefined;
+  } catch (cause) {
+    if (errnoOf(cause) === 'ENOENT') return undefined;
+    const message = `Cannot read the CA in ${path}: ${(cause as Error).message}`;
+    throw new KubernetesError('ERR_KUBECONFIG', message, { cause });
+  }
 }

@@ -1,10 +1,12 @@
-import { existsSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
+import { inspect } from 'node:util';
 
 import { AuthenticationV1Api, KubeConfig } from '@kubernetes/client-node';
-import { ServiceAccountToken, tokenFromText } from 'resilient-watcher';
+import { ServiceAccountToken, tokenFromText, type TokenSink } from 'resilient-watcher';
 import { kubeconfigSink, type KubeconfigSinkOptions } from 'resilient-watcher/kubernetes';
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
+import { parse } from 'yaml';
 
 import { clusterScene } from '../support/cluster-scene.js';
 import { interceptedFs } from '../support/intercepted-fs.js';
@@ -85,4 +87,131 @@ test('a wrong option of the write fails the delivery', async () => {
   const sink = kubeconfigSink({ path, server: 'https://a', mode: 0o77777 });
   await expect(sink(new ServiceAccountToken('t', dates), { signal })).rejects.toThrow('option "mode"');
   expect(existsSync(path)).toBe(false);
+});
+
+test('a CA file that holds none is refused at once; one that does not exist may follow', () => {
+  const directory = temporaryDirectory();
+  const caFile = join(directory, 'ca.crt');
+  const make = (): unknown =>
+    kubeconfigSink({ path: join(directory, 'config'), server: 'https://a', caFile });
+  expect(make).not.toThrow();
+  mkdirSync(caFile);
+  expect(make).toThrow(/Cannot read the CA in .+ca\.crt: it is not a file/);
+  rmSync(caFile, { recursive: true });
+  writeFileSync(caFile, 'c2VjcmV0');
+  expect(make).toThrow(/The CA in .+ca\.crt is not a bundle of PEM certificates \(0 found in 8 characters\)/);
+});
+
+type Kubeconfig = Readonly<Record<'clusters' | 'users' | 'contexts', readonly object[]>>;
+
+describe('with merge', () => {
+  const dates = { issuedAt: 0, notBefore: 0, expiresAt: Infinity, notAfter: Infinity };
+  const deliver = (sink: TokenSink, text = 'new-token'): unknown =>
+    sink(new ServiceAccountToken(text, dates), { signal });
+  const own = { server: 'https://a', clusterName: 'here', user: 'robot', namespace: 'shop' };
+
+  function existing(text: string): { path: string; sink: TokenSink; text: () => string } {
+    const path = join(temporaryDirectory(), 'config');
+    writeFileSync(path, text);
+    return {
+      path,
+      sink: kubeconfigSink({ path, ...own, merge: true }),
+      text: () => readFileSync(path, 'utf8'),
+    };
+  }
+
+  const OTHERS = `# ours
+apiVersion: v1
+kind: Config
+preferences: { colors: true }
+clusters:
+  - name: prod # the real one
+    cluster: { server: 'https://prod', certificate-authority-data: ${'QUJD'.repeat(60)} }
+users:
+  - name: "yes"
+    user:
+      exec:
+        apiVersion: client.authentication.k8s.io/v1
+        command: aws
+        args: [eks, get-token, --cluster-name, 0123]
+contexts:
+  - name: prod
+    context: { cluster: prod, user: "yes" }
+current-context: prod
+`;
+
+  test('an existing kubeconfig keeps its other clusters, users, contexts, current context and comments', async () => {
+    const { path, sink, text } = existing(OTHERS);
+    for (const token of ['first', 'second']) await deliver(sink, token);
+    for (const version of ['1.1', '1.2'] as const) {
+      const [before, after] = [OTHERS, text()].map((each) => parse(each, { version }) as Kubeconfig);
+      expect(after).toMatchObject({
+        ...before,
+        ...{ clusters: [before?.clusters[0], {}], users: [before?.users[0], {}] },
+        contexts: [before?.contexts[0], {}],
+      });
+    }
+    for (const kept of ['# ours', '# the real one', '--cluster-name, 0123', "'https://prod'"]) {
+      expect(text()).toContain(kept);
+    }
+    const kubeConfig = new KubeConfig();
+    kubeConfig.loadFromFile(path);
+    expect(kubeConfig.clusters.map(({ name }) => name)).toEqual(['prod', 'here']);
+    expect(kubeConfig.users.map(({ name, token }) => [name, token])).toEqual([
+      ['yes', undefined],
+      ['robot', 'second'],
+    ]);
+    expect(kubeConfig.getCurrentContext()).toBe('prod');
+    expect(kubeConfig.getContextObject('robot@here')).toMatchObject({ cluster: 'here', namespace: 'shop' });
+    expect(statSync(path).mode & 0o777).toBe(0o600);
+  });
+
+  test('its own entries of an earlier run are replaced in their places', async () => {
+    const { sink, text } = existing(OTHERS.replaceAll('prod', 'here').replaceAll('"yes"', 'robot'));
+    await deliver(sink);
+    expect(text()).toMatch(/name: "robot"\n +user:\n +token: "new-token"/);
+    expect(text()).not.toMatch(/aws|https:\/\/prod/);
+  });
+
+  test.each([
+    ['a missing one', undefined],
+    ['an empty one', ''],
+    ['one of comments', '# nothing yet\n'],
+    ['one without lists', 'kind: Config\napiVersion: v1\nclusters: null\ncurrent-context: ""\n'],
+    ['JSON', JSON.stringify({ kind: 'Config', apiVersion: 'v1', clusters: [], users: [], contexts: [] })],
+  ])('%s becomes a kubeconfig', async (_name, before) => {
+    const { path, sink } = existing(before ?? '');
+    if (before === undefined) rmSync(path);
+    await deliver(sink);
+    const kubeConfig = new KubeConfig();
+    kubeConfig.loadFromFile(path);
+    expect(kubeConfig.getCurrentUser()).toMatchObject({ name: 'robot', token: 'new-token' });
+    expect(kubeConfig.getCurrentCluster()?.server).toBe('https://a');
+  });
+
+  test.each([
+    ['no YAML', 'users:\n  - token: "secret\n', /it is not YAML at line \d+ \([A-Z_]+\); it was not changed/],
+    ['two documents', 'a: secret\n---\nb: 1\n', /it is not YAML at line 2/],
+    ['a list', '- secret\n', /it is no kubeconfig/],
+    ['a map of users', 'users: { secret: 1 }\n', /"users" in it is not a list/],
+  ])('%s is left as it is, and the error does not quote it', async (_name, before, says) => {
+    const { sink, text } = existing(before);
+    const failed = await Promise.resolve(deliver(sink)).catch((error: unknown) => error);
+    expect(failed).toMatchObject({ code: 'ERR_KUBECONFIG', message: expect.stringMatching(says) as string });
+    expect(inspect(failed)).not.toMatch(/secret|new-token/);
+    expect(text()).toBe(before);
+  });
+
+  test('sinks of one file keep the entries of each other', async () => {
+    const { path } = existing(OTHERS);
+    const names = Array.from({ length: 8 }, (_, index) => `robot-${index}`);
+    const sinks = names.map((user) =>
+      kubeconfigSink({ path, server: 'https://a', clusterName: user, user, merge: true }),
+    );
+    await Promise.all(sinks.map((sink) => deliver(sink)));
+    const kubeConfig = new KubeConfig();
+    kubeConfig.loadFromFile(path);
+    expect(kubeConfig.users.map(({ name }) => name).sort()).toEqual([...names, 'yes'].sort());
+    expect(sinks[0]?.name).toBe(path);
+  });
 });
