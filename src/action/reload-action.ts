@@ -6,12 +6,13 @@
  * | `idle`     | starts it, → `waiting`             | –              | –                   | –                             |
  * | `ready`    | → `waiting` for the splay          | –              | –                   | –                             |
  * | `waiting`  | merged into the update that waits  | → `running`    | –                   | –                             |
- * | `running`  | waits for the end of the run       | –              | next one or `ready` | → `retrying`, after a backoff |
+ * | `running`  | waits for the action under way     | –              | next one or `ready` | → `retrying`, after a backoff |
  * | `retrying` | merged; tried at once              | → `running`    | –                   | –                             |
  * | `closed`   | throws                             | –              | –                   | –                             |
  *
  * The check runs before each attempt that begins with the first action. If it fails, the update is rejected: nothing is
- * done until the next `trigger()`. No update is lost: one that was not handled successfully is merged into the next one.
+ * done until the next `trigger()`. With a check, an update that comes while an action runs is checked before the next
+ * action: the run begins again, with both updates. No update is lost: one that was not handled successfully is merged into the next one.
  */
 import { Backoff } from '../core/backoff.js';
 import { Component, type ComponentEvents, type ComponentStatus } from '../core/component.js';
@@ -29,7 +30,7 @@ import { mergeUpdates, type ActionUpdate } from './action-update.js';
 
 /** The events of a `ReloadAction`. No event contains file contents. `attempt` counts from 1 for each update. */
 export interface ReloadActionEvents extends ComponentEvents {
-  /** An attempt begins. */
+  /** An attempt begins. It has no other event if it gives way to a newer update. */
   started: [event: { readonly update: ActionUpdate; readonly attempt: number }];
   /** All actions have succeeded for the update. */
   succeeded: [
@@ -67,8 +68,8 @@ export const reloadDescription: StatusDescription<ReloadActionStatus> = {
   },
 };
 
-/** How a run ended. `interrupted`: by `close()`. */
-type RunResult = 'succeeded' | 'interrupted' | ActionError;
+/** How a run ended. `interrupted`: by `close()`. `superseded`: by an update that is to be checked first. */
+type RunResult = 'succeeded' | 'interrupted' | 'superseded' | ActionError;
 
 /**
  * Acts on changes: one run at a time, the newest update wins, failures are retried.
@@ -190,7 +191,7 @@ export class ReloadAction extends Component<ReloadActionEvents, ReloadActionStat
       }
       this.dispatch('started', { update, attempt });
       const result = await this.#runAll(remaining, update);
-      if (result === 'interrupted') return;
+      if (result === 'interrupted' || result === 'superseded') return;
       if (result === 'succeeded') {
         this.#succeeded();
         this.dispatch('succeeded', { update, attempt, durationMs: clock.monotonic() - begun });
@@ -227,6 +228,7 @@ export class ReloadAction extends Component<ReloadActionEvents, ReloadActionStat
       const result = await this.#run(action, update);
       if (result !== 'succeeded') return result;
       remaining.shift();
+      if (this.#options.check && remaining.length > 0 && this.#hasNewer()) return 'superseded';
     }
     return 'succeeded';
   }

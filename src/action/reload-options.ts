@@ -15,7 +15,10 @@ import type { Action } from './action.js';
 export interface ReloadActionOptions {
   /** One action, or several that run one after another. A retry begins with the one that failed. */
   readonly action: Action | readonly Action[];
-  /** A check that must succeed before the actions run, such as `nginx -t`. Default none. */
+  /**
+   * A check that must succeed before the actions run, such as `nginx -t`. An update that comes meanwhile is checked
+   * before the next action. Default none.
+   */
   readonly check?: Action | undefined;
   /** The timeout of a run, ms. The run is then stopped, and has failed unless it still fulfills. Default 30,000. */
   readonly timeoutMs?: number | undefined;

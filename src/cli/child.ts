@@ -1,11 +1,11 @@
 /**
  * The one long-running command of `run` and `wait`. Once the session has ended, nothing is started.
  *
- * | state      | `start()`   | `restart()`              | it exits         |
- * |------------|-------------|--------------------------|------------------|
- * | stopped    | → running   | → running                | –                |
- * | running    | –           | → restarting             | ends the session |
- * | restarting | –           | joins the one under way  | → running        |
+ * | state    | `start()` | `stop()`                 | it exits         |
+ * |----------|-----------|--------------------------|------------------|
+ * | stopped  | → running | –                        | –                |
+ * | running  | –         | → stopping               | ends the session |
+ * | stopping | –         | joins the one under way  | → stopped        |
  */
 import { ProcessGroup } from '../action.js';
 import { errnoOf } from '../core/errno.js';
@@ -30,9 +30,9 @@ export class Child {
   readonly #command: readonly string[];
   readonly #session: Session;
   readonly #flags: StopFlags;
-  /** Also undefined during a restart. */
+  /** Also undefined while it is stopped. */
   #group: ProcessGroup | undefined;
-  #restarting: Promise<void> | undefined;
+  #stopping: Promise<void> | undefined;
 
   /** @param session ends with the command. */
   constructor(command: readonly string[], session: Session, flags: StopFlags = {}) {
@@ -46,34 +46,13 @@ export class Child {
     return this.#group !== undefined;
   }
 
-  start(): void {
-    if (!this.isRunning && !this.#restarting) this.#start();
-  }
-
   /** Signals the command. Has no effect if it is not running. */
   signal(signal: NodeJS.Signals): void {
     this.#group?.signalLeader(signal);
   }
 
-  restart(): Promise<void> {
-    this.#restarting ??= this.#restart().finally(() => (this.#restarting = undefined));
-    return this.#restarting;
-  }
-
-  /** Stops the command and all other processes of its process group. */
-  async close(): Promise<void> {
-    await this.#restarting;
-    await this.#stop(this.#group);
-  }
-
-  async #restart(): Promise<void> {
-    const group = this.#group;
-    this.#group = undefined;
-    await this.#stop(group);
-    this.#start();
-  }
-
-  #start(): void {
+  start(): void {
+    if (this.isRunning || this.#stopping) return;
     const session = this.#session;
     const { io } = session;
     if (session.signal.aborted) return;
@@ -84,7 +63,7 @@ export class Child {
       reportGroup(program, group, session);
       group.exited.then(
         ({ code, signal }) => {
-          // Not when it was stopped to be restarted.
+          // Not when it was stopped.
           if (this.#group === group) session.end(exitCodeOf(code, signal));
         },
         (error: unknown) => this.#notStarted(error as Error),
@@ -94,9 +73,18 @@ export class Child {
     }
   }
 
-  async #stop(group: ProcessGroup | undefined): Promise<void> {
+  /** Stops the command and all other processes of its process group, and leaves the session as it is. */
+  stop(): Promise<void> {
     const { stopSignal = 'SIGTERM', stopTimeout = STOP_TIMEOUT_MS } = this.#flags;
-    await group?.stop(stopSignal, stopTimeout);
+    const group = this.#group;
+    this.#group = undefined;
+    this.#stopping ??= group?.stop(stopSignal, stopTimeout).finally(() => (this.#stopping = undefined));
+    return this.#stopping ?? Promise.resolve();
+  }
+
+  /** Stops it for good: the session has ended. */
+  close(): Promise<void> {
+    return this.stop();
   }
 
   #notStarted(error: Error): void {

@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
 
-import { updateOf } from '../action.js';
+import { updateOf, type Action } from '../action.js';
 import { addRunFlags, reloadActionOf, type RunFlags } from './action-flags.js';
 import { checkPaths, signalName } from './arguments.js';
 import { Child, forwardSignals } from './child.js';
@@ -43,6 +43,10 @@ Examples:
   );
 }
 
+function actionOf(name: string, kind: string, run: () => Promise<void> | void): Action {
+  return { name, kind, run: async () => run() };
+}
+
 function reaction(text: string): Reaction {
   return text === 'restart' ? text : signalName(text);
 }
@@ -57,21 +61,37 @@ async function runRun({ paths, flags, command, session }: Invocation<Flags>): Pr
   const child = new Child(command, session, flags);
   forwardSignals(child, session);
   const { onChange = 'SIGHUP' } = flags;
-  const react = async (): Promise<void> => {
-    if (onChange === 'restart') await child.restart();
-    else child.signal(onChange);
-  };
-  const kind = onChange === 'restart' ? onChange : 'signal';
-  const reload = reloadActionOf([{ name: onChange, kind, run: react }], flags, session);
+  const missing = (): string[] => missingPaths(watchers);
   const startWhenComplete = (): void => {
-    const missing = missingPaths(watchers);
-    if (missing.length === 0) child.start();
-    else session.output.log('info', 'waiting', `waiting for ${missing.join(', ')}`, { missing });
+    const absent = missing();
+    if (absent.length > 0) {
+      session.output.log('info', 'waiting', `waiting for ${absent.join(', ')}`, { missing: absent });
+      return;
+    }
+    hasStarted = true;
+    child.start();
   };
+  const reload = reloadActionOf(
+    onChange === 'restart'
+      ? [
+          // What runs is not stopped for a path that is gone.
+          actionOf('restart', 'stop', () => (missing().length > 0 ? undefined : child.stop())),
+          actionOf('restart', 'start', startWhenComplete),
+        ]
+      : [actionOf(onChange, 'signal', () => child.signal(onChange))],
+    flags,
+    session,
+  );
+  reload.on('rejected', () => {
+    if (child.isRunning) return;
+    const message = `${command[0]}: not running until a change passes the check`;
+    session.output.log('warn', 'stopped', message);
+  });
   let isReady = false;
+  let hasStarted = false;
   const watchers = createWatchers(paths, flags, session, (change, { path }) => {
     if (!isReady) return;
-    if (child.isRunning) reload.trigger(updateOf(change, path));
+    if (hasStarted) reload.trigger(updateOf(change, path));
     else startWhenComplete();
   });
   await listen(flags, session);

@@ -117,6 +117,27 @@ test('several actions run one after another, and a retry begins with the one tha
   expect(order).toEqual(['first', 'second', 'second']);
 });
 
+test('with a check, an update that comes while an action runs is checked before the next action', async () => {
+  const order: string[] = [];
+  const outcome = new Outcome<void>();
+  const named = (name: string, ended = Promise.resolve()): Action => ({
+    name,
+    run: (given) => {
+      order.push(`${name} ${keysIn(given).join()}`);
+      return ended;
+    },
+  });
+  const action = [named('first', outcome.promise), named('second')];
+  const { reload, events, settled } = scene({ action, check: named('check') });
+  reload.trigger(update('a'));
+  await settled();
+  reload.trigger(update('b'));
+  outcome.resolve();
+  await reload.idle();
+  expect(order).toEqual(['check a', 'first a', 'check a,b', 'first a,b', 'second a,b']);
+  expect(events).toEqual(['succeeded a,b']);
+});
+
 test('close() during the splay ends the wait, and idle() resolves', async () => {
   const { reload, runs, clock, settled } = scene({ splayMs: 1_000, random: () => 0.5, maxAttempts: 1 });
   reload.trigger(update('a'));

@@ -1,9 +1,9 @@
 /** `run` as the parent of a real command. */
-import { writeFileSync } from 'node:fs';
+import { rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
 import { KubeletVolume } from 'resilient-watcher/testing';
-import { expect, onTestFinished, test } from 'vitest';
+import { describe, expect, onTestFinished, test } from 'vitest';
 
 import { runMain, startMain as start, type CommandLine } from '../support/command-line.js';
 import { isRunning } from '../support/running.js';
@@ -143,4 +143,65 @@ test('processes left in the group of the command are stopped with it', async () 
   ]);
   const [, pid] = await program.until(/left (\d+)/);
   expect([await program.exit, isRunning(Number(pid))]).toEqual([0, false]);
+});
+
+describe('a change while the old command is stopping', () => {
+  /** A command that ends once `go` exists, and a check that refuses the word `bad`. */
+  async function stopping(
+    ...flags: string[]
+  ): Promise<{ program: CommandLine; file: string; go: () => void }> {
+    const directory = temporaryDirectory();
+    const file = join(directory, 'file');
+    writeFileSync(file, 'good');
+    const slow = `trap 'echo stopping' TERM; echo "up $$"; while [ ! -e ${directory}/go ]; do sleep 0.01; done`;
+    const program = startMain([
+      ...['run', file, '--on-change', 'restart', ...flags],
+      ...[
+        '--',
+        '/bin/sh',
+        '-c',
+        `${slow}; [ -e ${directory}/went ] || { echo > ${directory}/went; exit; }; sleep 1000`,
+      ],
+    ]);
+    await program.until(/^up/m);
+    writeFileSync(file, 'good, and newer');
+    await program.until(/stopping/);
+    return { program, file, go: () => writeFileSync(join(directory, 'go'), '') };
+  }
+
+  const starts = ({ stdout }: CommandLine): number => stdout.match(/^up/gm)?.length ?? 0;
+
+  test('is checked: the command is not started with what is invalid, and starts with the next that is valid', async () => {
+    const { program, file, go } = await stopping('--check', 'grep -q good "$RW_PATH"');
+    writeFileSync(file, 'bad');
+    await program.until(/(?:: file[^]*){2}/);
+    go();
+    await program.until(/the check failed[^]*not running until a change passes the check/);
+    expect(starts(program)).toBe(1);
+    writeFileSync(file, 'good again');
+    await program.until(/^up[^]*^up/m);
+  });
+
+  test('is waited for if it has removed a path', async () => {
+    const { program, file, go } = await stopping();
+    rmSync(file);
+    await program.until(/missing/);
+    go();
+    await program.until(/waiting for .*file/);
+    expect(starts(program)).toBe(1);
+    writeFileSync(file, 'back');
+    await program.until(/^up[^]*^up/m);
+  });
+});
+
+test('a command that runs is not stopped because a path is gone, and restarted when it is back', async () => {
+  const file = join(temporaryDirectory(), 'file');
+  writeFileSync(file, '0');
+  const program = startMain(['run', file, '--on-change', 'restart', ...application]);
+  const [, pid] = await program.until(/^up (\d+)$/m);
+  rmSync(file);
+  await program.until(/waiting for .*file/);
+  expect(isRunning(Number(pid))).toBe(true);
+  writeFileSync(file, '1');
+  await program.until(/^up[^]*^up/m);
 });
