@@ -108,9 +108,15 @@ function withoutCredentials(given: string | URL): { readonly url: URL; readonly 
     if (username === '' && password === '') return { url, basic: undefined };
     url.username = '';
     url.password = '';
-    const pair = `${decodeURIComponent(username)}:${decodeURIComponent(password)}`;
-    return { url, basic: `Basic ${Buffer.from(pair).toString('base64')}` };
+    const pair = percentDecoded(`${username}:${password}`);
+    return { url, basic: `Basic ${pair.toString('base64')}` };
   } catch {
     throw new TypeError('webhookAction: option "url" must be an http(s) URL');
   }
+}
+
+/** The bytes of a part of a URL, which is ASCII. A `%` that escapes nothing stands for itself, as in curl. */
+function percentDecoded(part: string): Buffer {
+  const bytes = part.replace(/%([\da-f]{2})/gi, (_, hex: string) => String.fromCharCode(parseInt(hex, 16)));
+  return Buffer.from(bytes, 'latin1');
 }

@@ -79,7 +79,8 @@ function handler(session: Session, metrics: promClient.Registry | undefined): Re
       reply(405, 'only GET and HEAD\n');
       return;
     }
-    const [path = ''] = (request.url ?? '').split('?');
+    // Proxies send the absolute form, with scheme and host.
+    const [path = ''] = (request.url ?? '').replace(/^https?:\/\/[^/?]*/i, '').split('?');
     switch (path) {
       case '/livez':
       case '/readyz':

@@ -98,7 +98,8 @@ Exit codes:
   0    done, or stopped by a signal          3    doctor: updates never arrive
   1    an action or a request failed         4    doctor: updates arrive late, or only by polling
   2    the command line is wrong             124  timed out
-  run and wait exit with the code of the command, 126 or 127 if it cannot be started, or 128 + n if signal n ended it`,
+  run and wait exit with the code of the command, 126 or 127 if it cannot be started, or 128 + n if
+  signal n ended it, or them`,
     );
 }
 

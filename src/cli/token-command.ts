@@ -1,3 +1,5 @@
+import { stat } from 'node:fs/promises';
+
 import { InvalidArgumentError, type Command } from 'commander';
 
 import { isoTime } from '../core/clock.js';
@@ -107,7 +109,16 @@ async function runKubeconfig({ flags, session }: Invocation<KubeconfigFlags>): P
   await refresh(flags, kubeconfigSink({ path: out, server, caFile, createDirectory: true }), session);
 }
 
+/** @throws {ExitError} (rejects) for a pipe or a device, such as /dev/stdout, which cannot be replaced. */
+async function checkOut(out: string): Promise<void> {
+  const stats = await stat(out).catch(() => undefined);
+  if (!stats || stats.isFile() || stats.isDirectory()) return;
+  const what = `--out ${out} is a pipe, a socket or a device, and cannot be replaced`;
+  throw new ExitError(EXIT.usage, `${what}; write to a file, with --once, and read that`);
+}
+
 async function refresh(flags: TokenFlags, sink: TokenSink, session: Session): Promise<void> {
+  await checkOut(flags.out);
   const { output, signal } = session;
   const { clock, env } = session.io;
   const { audience: audiences, expiration: expirationSeconds, kubeconfig: kubeConfig, once } = flags;

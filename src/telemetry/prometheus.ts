@@ -74,9 +74,14 @@ export function collectMetrics(options: CollectMetricsOptions): Subscription {
       },
     });
   }
+  const registered = (name: MetricName): unknown => registry.getSingleMetric(prometheusName(name));
+  const own = new Map(metricNames.map((name) => [name, registered(name)]));
   const close = (): void => {
     recorder.close();
-    for (const name of metricNames) registry.removeSingleMetric(prometheusName(name));
+    // After a clear() of the registry, they may be those of a successor.
+    for (const [name, metric] of own) {
+      if (registered(name) === metric) registry.removeSingleMetric(prometheusName(name));
+    }
   };
   return { close, [Symbol.dispose]: close };
 }

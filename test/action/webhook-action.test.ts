@@ -53,7 +53,7 @@ test('a token in the path of a webhook is shown nowhere, whether the call succee
   }
 });
 
-test.each([`htp//127.0.0.1/${TOKEN}`, `ftp://127.0.0.1/${TOKEN}`, `http://user:${TOKEN}%E0@127.0.0.1/`])(
+test.each([`htp//127.0.0.1/${TOKEN}`, `ftp://127.0.0.1/${TOKEN}`])(
   'what is no http(s) URL is refused without quoting it: %s',
   (url) => {
     let thrown: unknown;
@@ -101,6 +101,26 @@ test('headers and a bearer token are sent, a GET has no body, and the content ty
   ]);
   expect(requests[1]).not.toHaveProperty('content-length');
 });
+
+test.each([
+  ['user:100%', 'user:100%'],
+  ['user:%zz%4', 'user:%zz%4'],
+  ['us%40er:p%3Aw', 'us@er:p:w'],
+  ['caf%C3%A9:é', 'café:é'],
+  ['user:%E0', Buffer.from('user:\u00e0', 'latin1')],
+])(
+  'the credentials %s of a URL are decoded, and a percent sign that escapes nothing stands',
+  async (given, sent) => {
+    const seen: (string | undefined)[] = [];
+    const url = await serve((request, response) => {
+      seen.push(request.headers.authorization);
+      response.end();
+    });
+    const action = webhookAction({ url: url.replace('//', `//${given}@`) });
+    await action.run({ paths: [], cause: 'fs' }, { signal: new AbortController().signal });
+    expect(seen).toEqual([`Basic ${Buffer.from(sent as string).toString('base64')}`]);
+  },
+);
 
 test('a token source that gives no token fails the call, which is not made without authorization', async () => {
   let requests = 0;

@@ -1,5 +1,6 @@
 /** What `--listen` serves, and rules from a file. */
 import { rmSync, writeFileSync } from 'node:fs';
+import { request } from 'node:http';
 import { join } from 'node:path';
 
 import { KubeletVolume } from 'resilient-watcher/testing';
@@ -61,6 +62,23 @@ describe('--listen', () => {
     expect((await get('/nope')).status).toBe(404);
     expect((await fetch(`${url}/metrics`, { method: 'POST' })).status).toBe(405);
     expect(await program.terminated()).toBe(0);
+  });
+
+  test('answers the absolute form of a request, as proxies send it', async () => {
+    const { program, url } = await listening(['watch', temporaryDirectory()]);
+    await program.until(/watching/);
+    const { hostname: host, port } = new URL(url);
+    const statuses = ['/readyz', '/livez?verbose', '/metrics', '/status', '/nope'].map(
+      (path) =>
+        new Promise((resolve) => {
+          const asked = request({ host, port, path: `HTTP://proxied.example:80${path}` }, (response) => {
+            response.resume();
+            resolve(response.statusCode);
+          });
+          asked.end();
+        }),
+    );
+    expect(await Promise.all(statuses)).toEqual([200, 200, 200, 200, 404]);
   });
 
   test('is not ready before the command of run could be started', async () => {

@@ -155,3 +155,18 @@ test('without prom-client, or with another object in its place, the message says
     /"registry" must be an object with registerMetric/,
   );
 });
+
+test('close() of a subscription leaves the metrics of its successor in the registry', async () => {
+  const registry = new Registry();
+  const first = collectMetrics({ client, registry });
+  registry.clear();
+  const second = collectMetrics({ client, registry });
+  first.close();
+  expect(await registry.metrics()).toContain('resilient_watcher_changes_total');
+  second.close();
+  const third = collectMetrics({ client, registry });
+  second.close();
+  expect(await registry.metrics()).toContain('resilient_watcher_changes_total');
+  third.close();
+  expect(await registry.metrics()).toBe('\n');
+});
