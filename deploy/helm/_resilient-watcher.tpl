@@ -1,4 +1,6 @@
 {{- /*
+Copy this file into the folder templates/ of your chart. It only defines templates, and renders nothing by itself.
+
 A native sidecar for the pod template of any chart:
 
   initContainers:

@@ -13,7 +13,7 @@ interface Kind {
 const KINDS = {
   SUBPATH: {
     severity: 'never',
-    fix: 'Mount the whole volume as a directory and use the file in it; kubelet never updates a subPath mount, and sync-pods cannot change that.',
+    fix: 'Mount the whole volume as a directory and use the file in it; kubelet never updates a subPath mount, and sync-pods, the command that makes kubelet update volumes at once, cannot change that.',
   },
   FILE_MOUNT: {
     severity: 'never',
@@ -25,7 +25,7 @@ const KINDS = {
   },
   ENV_FROM: {
     severity: 'never',
-    fix: 'Mount the Secret or ConfigMap as a volume: environment variables are read once, when the container starts, and sync-pods cannot change that.',
+    fix: 'Mount the Secret or ConfigMap as a volume: environment variables are read once, when the container starts, and sync-pods, the command that makes kubelet update volumes at once, cannot change that.',
   },
   ENV_FILE: {
     severity: 'never',
