@@ -104,7 +104,8 @@ export function withPem(key: KeyObject): PrivateKey {
 /** The passphrase may belong to another key: its own may follow. */
 export function lockedError(path: string, passphrase: Passphrase | undefined, cause: unknown): TlsError {
   const which = passphrase ? `The passphrase in "${passphrase.path}"` : 'An empty passphrase';
-  return new TlsError('ERR_TLS_MISMATCH', `${which} does not open the private key in "${path}"`, { cause });
+  const message = `${which} does not open the private key in "${path}"; one of them may be older, or damaged`;
+  return new TlsError('ERR_TLS_MISMATCH', message, { cause });
 }
 
 /** The validity of a certificate, epoch ms. */

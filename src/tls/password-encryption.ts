@@ -1,5 +1,5 @@
 /** Decrypts what is encrypted with a passphrase: PBES2 of PKCS#5 (RFC 8018), and the older algorithms of PKCS#12 (RFC 7292). */
-import { createDecipheriv, hash, pbkdf2Sync } from 'node:crypto';
+import { createDecipheriv, createHmac, hash, pbkdf2Sync, timingSafeEqual } from 'node:crypto';
 
 import { childrenOf, integerOf, Malformed, oidOf, type Element } from './der.js';
 import { decryptRc2 } from './rc2.js';
@@ -22,6 +22,12 @@ interface Cipher {
   decrypt(key: Buffer, iv: Buffer, text: Buffer): Buffer;
 }
 
+interface Digest {
+  readonly name: string;
+  readonly bytes: number;
+  readonly block: number;
+}
+
 const PBES2 = '1.2.840.113549.1.5.13';
 const PBKDF2 = '1.2.840.113549.1.5.12';
 const PRF_DIGESTS: Readonly<Record<string, string>> = {
@@ -35,6 +41,14 @@ const PBES2_CIPHERS: Readonly<Record<string, Cipher>> = {
   '2.16.840.1.101.3.4.1.22': byOpenssl('aes-192-cbc', 24),
   '2.16.840.1.101.3.4.1.42': byOpenssl('aes-256-cbc', 32),
   '1.2.840.113549.3.7': byOpenssl('des-ede3-cbc', 24),
+};
+const SHA1: Digest = { name: 'sha1', bytes: 20, block: 64 };
+/** The digests of a checksum, with the sizes of their results and blocks, bytes. */
+const MAC_DIGESTS: Readonly<Record<string, Digest>> = {
+  '1.3.14.3.2.26': SHA1,
+  '2.16.840.1.101.3.4.2.1': { name: 'sha256', bytes: 32, block: 64 },
+  '2.16.840.1.101.3.4.2.2': { name: 'sha384', bytes: 48, block: 128 },
+  '2.16.840.1.101.3.4.2.3': { name: 'sha512', bytes: 64, block: 128 },
 };
 /** With SHA-1. */
 const PKCS12_CIPHERS: Readonly<Record<string, Cipher>> = {
@@ -106,8 +120,30 @@ function byPkcs12(cipher: Cipher, parameters: Element | undefined, passphrase: s
   const [salt, iterations] = childrenOf(parameters?.content);
   const count = countOf(iterations, MAX_PKCS12_ITERATIONS);
   const derive = (purpose: number, bytes: number): Buffer =>
-    derivedBy(passphrase, salt?.content ?? Buffer.alloc(0), count, purpose, bytes);
-  return { cipher, key: derive(1, cipher.keyBytes), iv: derive(2, 8) };
+    derivedBy(SHA1, { passphrase, salt: salt?.content, count, purpose, bytes });
+  return { cipher, key: derive(KEY, cipher.keyBytes), iv: derive(IV, 8) };
+}
+
+/**
+ * Checks the checksum of a PKCS#12 file; without one, or with one by an algorithm that is not known here, nothing.
+ * @throws {Locked} if it differs: the passphrase is not the right one, or the file is damaged.
+ */
+export function checkMac(mac: Element | undefined, content: Buffer, passphrase: string): void {
+  const [digestInfo, salt, iterations] = childrenOf(mac?.content);
+  const [algorithm, expected] = childrenOf(digestInfo?.content);
+  const digest = MAC_DIGESTS[oidOf(childrenOf(algorithm?.content)[0]) ?? ''];
+  if (!digest || !expected) return;
+  const count = iterations ? countOf(iterations, MAX_PKCS12_ITERATIONS) : 1;
+  const key = derivedBy(digest, {
+    passphrase,
+    salt: salt?.content,
+    count,
+    purpose: MAC,
+    bytes: digest.bytes,
+  });
+  const actual = createHmac(digest.name, key).update(content).digest();
+  if (actual.length !== expected.content.length || !timingSafeEqual(actual, expected.content))
+    throw new Locked();
 }
 
 function countOf(iterations: Element | undefined, most: number): number {
@@ -116,18 +152,31 @@ function countOf(iterations: Element | undefined, most: number): number {
   throw new Malformed(`its key is derived by ${count} iterations; at most ${most} are made`);
 }
 
-/** The key derivation of PKCS#12 (RFC 7292, appendix B.2) with SHA-1. */
-function derivedBy(passphrase: string, salt: Buffer, count: number, purpose: number, bytes: number): Buffer {
-  const block = 64;
+/** What is derived. */
+const [KEY, IV, MAC] = [1, 2, 3];
+
+interface Derivation {
+  readonly passphrase: string;
+  readonly salt: Buffer | undefined;
+  readonly count: number;
+  readonly purpose: number;
+  readonly bytes: number;
+}
+
+/** The key derivation of PKCS#12 (RFC 7292, appendix B.2). */
+function derivedBy(digest: Digest, { passphrase, salt, count, purpose, bytes }: Derivation): Buffer {
+  const { name, block } = digest;
   const filled = (part: Buffer): Buffer => Buffer.alloc(Math.ceil(part.length / block) * block, part);
   const password = Buffer.from(`${passphrase}\0`, 'utf16le').swap16();
-  const input = Buffer.concat([salt, password].filter(({ length }) => length > 0).map(filled));
+  const input = Buffer.concat(
+    [salt ?? Buffer.alloc(0), password].filter(({ length }) => length > 0).map(filled),
+  );
   const derived: Buffer[] = [];
-  for (let size = 0; size < bytes; size += 20) {
-    let digest = hash('sha1', Buffer.concat([Buffer.alloc(block, purpose), input]), 'buffer');
-    for (let round = 1; round < count; round += 1) digest = hash('sha1', digest, 'buffer');
-    derived.push(digest);
-    const added = Buffer.alloc(block, digest);
+  for (let size = 0; size < bytes; size += digest.bytes) {
+    let result = hash(name, Buffer.concat([Buffer.alloc(block, purpose), input]), 'buffer');
+    for (let round = 1; round < count; round += 1) result = hash(name, result, 'buffer');
+    derived.push(result);
+    const added = Buffer.alloc(block, result);
     for (let at = 0; at < input.length; at += block) addTo(input.subarray(at, at + block), added);
   }
   return Buffer.concat(derived).subarray(0, bytes);

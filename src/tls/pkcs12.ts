@@ -7,7 +7,7 @@
 import { createPrivateKey, X509Certificate, type KeyObject } from 'node:crypto';
 
 import { childrenOf, Malformed, oidOf, type Element } from './der.js';
-import { decrypt, Locked } from './password-encryption.js';
+import { checkMac, decrypt, Locked } from './password-encryption.js';
 
 /** What is in a file. */
 interface Pkcs12 {
@@ -29,15 +29,17 @@ const CERTIFICATE_BAG = '1.2.840.113549.1.12.10.1.3';
 
 /**
  * @throws {Malformed} if it is no PKCS#12 file that can be read here.
- * @throws {Locked} if the passphrase does not open it.
+ * @throws {Locked} if the passphrase does not open it, or it is damaged.
  */
 export function readPkcs12(bytes: Buffer, passphrase: string): Pkcs12 {
   const [pfx] = childrenOf(bytes, 1);
-  const [version, safe] = childrenOf(pfx?.tag === SEQUENCE ? pfx.content : undefined);
+  const [version, safe, mac] = childrenOf(pfx?.tag === SEQUENCE ? pfx.content : undefined);
   if (version?.tag !== INTEGER) throw new Malformed('it is not PKCS#12');
   let key: KeyObject | undefined;
   const certificates: X509Certificate[] = [];
-  const [contents] = childrenOf(dataOf(safe), 1);
+  const authenticated = dataOf(safe);
+  checkMac(mac, authenticated, passphrase);
+  const [contents] = childrenOf(authenticated, 1);
   for (const content of childrenOf(contents?.content, MAX_CONTENTS)) {
     const [bags] = childrenOf(openedBy(passphrase, content), 1);
     for (const bag of childrenOf(bags?.content)) {

@@ -228,7 +228,7 @@ describe('a PKCS#12 file', () => {
     ['is cut off', good.subarray(0, 400), /it is cut off/],
     [
       'asks for a minute of work',
-      withIterations(good),
+      withIterations(pkcs12(first, 'pass', [...LEGACY, '-nomac'])),
       /derived by 16777215 iterations; at most 100000 are made/,
     ],
   ])('that %s is rejected', async (_name, pfx, says) => {
@@ -238,18 +238,18 @@ describe('a PKCS#12 file', () => {
     expect(files.status().rejected?.message).toMatch(says);
   });
 
-  test('with whatever bytes is used or rejected', async () => {
+  test('that is damaged is rejected, whichever byte is wrong', async () => {
     const { volume, files } = mount({ pfx: good, passphrase: 'pass' }, 'pfx', 'passphrase');
     await files.start();
-    const [at, byte] = [fc.nat(good.length - 1), fc.nat(255)];
     await fc.assert(
-      fc.asyncProperty(fc.array(fc.tuple(at, byte), { minLength: 1, maxLength: 4 }), async (flips) => {
+      fc.asyncProperty(fc.nat(good.length - 1), fc.nat(255), async (at, byte) => {
         const pfx = Buffer.from(good);
-        for (const [index, value] of flips) pfx[index] = value;
+        pfx[at] = byte;
         volume.publish({ pfx, passphrase: 'pass' });
         await files.check();
         expect(files.status().rejected?.code ?? 'ERR_TLS_').toContain('ERR_TLS_');
         expect(files.current?.key?.toString()).toBe(first.key);
+        expect(files.current?.cert?.toString()).toBe(`${first.chain}${root.certificate}`);
       }),
       { numRuns: rounds(30, 1_000) },
     );
