@@ -116,15 +116,16 @@ class ServerGenerations {
 
   /** An own `emit()`, because a listener could not keep an event from the others. */
   #interceptEvents(): void {
-    const own = Object.getOwnPropertyDescriptor(this.#server, 'emit')?.value as Emit | undefined;
+    const server = this.#server;
+    const own = Object.getOwnPropertyDescriptor(server, 'emit')?.value as Emit | undefined;
     const isKept = this.#keeps.bind(this);
     const emit = function (this: Server, event: string | symbol, ...args: unknown[]): boolean {
       if (isKept(event, args)) return true;
       // Tracing replaces that of the prototype at any time.
-      const inherited = (Object.getPrototypeOf(this) as { readonly emit: Emit }).emit;
+      const inherited = (Object.getPrototypeOf(server) as { readonly emit: Emit }).emit;
       return Reflect.apply(own ?? inherited, this, [event, ...args]);
     };
-    Object.defineProperty(this.#server, 'emit', { value: emit, configurable: true, writable: true });
+    Object.defineProperty(server, 'emit', { value: emit, configurable: true, writable: true });
   }
 
   /** Takes note of an event. True if it is kept from the listeners. */
@@ -189,10 +190,7 @@ function keepsUpgrade(socket: Duplex | undefined): boolean {
   connection.isUpgraded = true;
   if (!connection.isEnding) return false;
   // Node.js has left the socket to the listener.
-  socket
-    .on('error', () => {})
-    .on('end', () => socket.destroy())
-    .resume();
+  socket.on('error', () => {}).resume();
   return true;
 }
 

@@ -253,7 +253,9 @@ describe('a connection with a response in flight', () => {
   });
 
   test('is known to have ended as soon as its client leaves, whatever the client has sent', async () => {
-    for (const more of ['', get('/further'), get('/socket', 'Connection: Upgrade\r\nUpgrade: x\r\n')]) {
+    const body = 'x'.repeat(500_000);
+    const upgrade = get('/socket', 'Connection: Upgrade\r\nUpgrade: x\r\n');
+    for (const more of ['', get('/further'), post('/further', body.length) + body, upgrade + body]) {
       const mounted = mount();
       const { server, port, begun } = await startHttps(mounted);
       const upgrades: unknown[] = [];
@@ -270,6 +272,22 @@ describe('a connection with a response in flight', () => {
       await ended;
       expect([begun, upgrades]).toEqual([['/'], []]);
     }
+  });
+
+  test('is begun once, also if a listener that checks it first has not decided before', async () => {
+    const mounted = mount();
+    const { server, port, begun, answer } = await startHttps(mounted);
+    const checked = once(server, 'checkContinue');
+    server.on('checkContinue', () => {});
+    const socket = dial(port);
+    socket.write('GET / HTTP/1.1\r\nHost: localhost\r\nExpect: 100-continue\r\n\r\n');
+    const [request, response] = (await checked) as unknown[];
+    await mounted.removeCa();
+    const text = said(socket);
+    server.emit('request', request, response);
+    expect(begun).toEqual(['/']);
+    answer('/');
+    expect(await text).toMatch(/Connection: close[\s\S]*answer to \/$/);
   });
 
   test('ends at once if it has been upgraded behind it', async () => {
@@ -326,6 +344,25 @@ describe('a connection with a response in flight', () => {
     await once(later, 'secureConnect');
     later.destroy();
   }
+});
+
+test('a connection that is handed to another server ends with the CA of the one that verified its client', async () => {
+  const [front, back] = [mount(), mount()];
+  const tls = createTlsServer({ requestCert: true });
+  const https = createServer({ requestCert: true }, (_request, response) => void response.end('hello'));
+  tls.on('secureConnection', (socket) => https.emit('secureConnection', socket));
+  await serveTls(tls, front.files);
+  const behind = await serveTls(https, back.files);
+  onTestFinished(() => behind.close());
+  const socket = dial(await listen(tls));
+  socket.write(get('/'));
+  await once(socket, 'data');
+  await back.removeCa();
+  socket.write(get('/'));
+  await once(socket, 'data');
+  const ended = once(socket, 'close');
+  await front.removeCa();
+  await ended;
 });
 
 test('keys of tickets that replicas share survive a renewal, and not the removal of a CA', async () => {

@@ -1,7 +1,7 @@
 /** What the library must not change in a server, and what ends when a CA is removed, for each kind of connection. */
 import { once } from 'node:events';
 import { createSecureServer, type Http2SecureServer } from 'node:http2';
-import { Agent, createServer, type Server } from 'node:https';
+import { Agent, createServer, Server } from 'node:https';
 import type { Duplex } from 'node:stream';
 import { join } from 'node:path';
 import { connect, createServer as createTlsServer, type TLSSocket } from 'node:tls';
@@ -169,6 +169,31 @@ test('listeners are called on the server, to which its sockets belong', async ()
     ['connection', true, true],
     ['secureConnection', true, true],
   ]);
+});
+
+test('tracing that replaces emit() of the prototype later, or of the server before or after, sees all events', async () => {
+  const { files } = mount(own);
+  class Traced extends Server {}
+  const seen = new Set<string>();
+  const trace = (where: object, name: string): void => {
+    const { emit } = where as Server;
+    const traced = function (this: Server, event: string, ...args: unknown[]): boolean {
+      if (event === 'request') seen.add(name);
+      return Reflect.apply(emit, this, [event, ...args]) as boolean;
+    };
+    Object.defineProperty(where, 'emit', { value: traced, configurable: true, writable: true });
+  };
+  const before = new Traced({ requestCert: true });
+  const after = new Traced({ requestCert: true });
+  for (const server of [before, after]) server.on('request', (_request, response) => response.end('hello'));
+  trace(before, 'before');
+  await serveTls(before, files);
+  await serveTls(after, files);
+  trace(after, 'after');
+  trace(Traced.prototype, 'prototype');
+  const trusted = { ca: signer.certificate, cert: client.chain, key: client.key };
+  for (const server of [before, after]) await askHttps({ port: await listen(server), ...trusted });
+  expect([...seen].sort()).toEqual(['after', 'before', 'prototype']);
 });
 
 describe('when a CA is removed', () => {
