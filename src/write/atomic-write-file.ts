@@ -4,6 +4,7 @@ import { checkPath, resolveOptions } from '../core/options.js';
 import { trace, traceSync } from '../core/telemetry.js';
 import { absolutePath } from '../fs/absolute-path.js';
 import { Mounts } from '../fs/mounts.js';
+import { Call } from './call-order.js';
 import { replaceFile, type AtomicWriteResult } from './replace-file.js';
 import { run, runNow, type Answer } from '../core/steps.js';
 import {
@@ -12,13 +13,14 @@ import {
   type AtomicWriteFileOptions,
   type AtomicWriteFileSyncOptions,
 } from './write-options.js';
-import { inTurn, overtake, withdraw, type RunningWrite } from './write-queue.js';
+import { inTurn } from './write-queue.js';
 import { sourceOf, WriteSource, type SyncWriteData, type WriteData } from './write-source.js';
 
 /**
  * Replaces or creates a file: a reader sees the old or the new bytes, never a part of them and never no file. When the
  * promise resolves, the new bytes survive a power cut (see `durability`). Calls for the same path run one after
- * another. Hard links, ACLs and extended attributes of the old file are lost.
+ * another; of calls that lead to one file by different paths, the last one wins, and an older one that comes later resolves
+ * with `written: false`. Hard links, ACLs and extended attributes of the old file are lost.
  *
  * @param data must not be changed until the promise settles. A stream is destroyed when the write ends early.
  * @throws {WriteError} (rejects) `step` says where it failed, `published` whether readers see the new content.
@@ -36,8 +38,9 @@ export async function atomicWriteFile(
   const settings = resolveOptions(owner, options, OPTIONS);
   const target = absolutePath(checkPath(owner, 'path', path));
   const { coalesce, signal, fs, clock } = settings;
-  const work = (turn: RunningWrite): Answer<AtomicWriteResult> =>
-    run(replaceFile(target, source, settings, { waiting: { clock, signal, turn } }));
+  const call = new Call();
+  const work = (): Answer<AtomicWriteResult> =>
+    run(replaceFile(target, source, settings, { call, waiting: { clock, signal } }));
   // A write that waits for its data must not hold up other writes: the data may depend on one of them.
   const isSlow = source instanceof WriteSource && source.isSlow;
   const mount = isSlow ? undefined : Mounts.of(fs).at(dirname(target)).point;
@@ -45,6 +48,7 @@ export async function atomicWriteFile(
   try {
     return await trace('write', { path: target }, () => inTurn(resolve(target), write), resultOf);
   } finally {
+    call.end();
     if (source instanceof WriteSource) source.close();
   }
 }
@@ -66,15 +70,12 @@ export function atomicWriteFileSync(
   const settings = resolveOptions(owner, options, SYNC_OPTIONS);
   const source = sourceOf(owner, data, { canWait: false });
   const target = absolutePath(checkPath(owner, 'path', path));
-  const { fs } = settings;
-  const lane = resolve(target);
-  const beforeRename = (): void => withdraw(lane, (unfinished) => fs.unlinkSync(unfinished));
-  const work = (): AtomicWriteResult => runNow(replaceFile(target, source, settings, { beforeRename }));
+  const call = new Call();
+  const work = (): AtomicWriteResult => runNow(replaceFile(target, source, settings, { call }));
   try {
-    const result = traceSync('write', { path: target }, work, resultOf);
-    overtake(lane);
-    return result;
+    return traceSync('write', { path: target }, work, resultOf);
   } finally {
+    call.end();
     if (source instanceof WriteSource) source.close();
   }
 }

@@ -6,18 +6,18 @@ import type { BigIntStats } from 'node:fs';
 import { basename, dirname } from 'node:path';
 
 import { MAX_LINKS } from '../core/file-system.js';
+import { Place, type Call, type Publication } from './call-order.js';
 import { isEqual } from './calls.js';
 import { attributesFor, hasAttributes } from './file-attributes.js';
 import type { HeldDirectory } from './held-directory.js';
 import { openDirectory, targetOf } from './open-directory.js';
 import { PendingFile, type Waiting } from './pending-file.js';
 import { wait, type Steps } from '../core/steps.js';
-import { isSweepDue, sweepFiles } from './sweep.js';
+import { isSweepDue, removeUnfinished, sweepFiles } from './sweep.js';
 import { temporaryName } from './temporary-name.js';
 import { mayReplace } from './trust.js';
 import { Refusal, WriteProgress } from './write-error.js';
 import type { ReplaceSettings } from './write-options.js';
-import type { RunningWrite } from './write-queue.js';
 import { WriteSource } from './write-source.js';
 
 /** The result of an atomic write. */
@@ -30,12 +30,10 @@ export interface AtomicWriteResult {
   readonly bytes: number;
 }
 
-/** How the asynchronous and the synchronous function differ. */
 interface Execution {
+  readonly call: Call;
   /** Undefined in synchronous work. */
-  readonly waiting?: Waiting & { readonly turn: RunningWrite };
-  /** Runs immediately before the rename. */
-  readonly beforeRename?: () => void;
+  readonly waiting?: Waiting;
 }
 
 /** Where a write goes: a name in a directory that is held open. */
@@ -50,6 +48,7 @@ interface Destination {
 
 /** One write to a destination that is open. */
 interface Replacement extends Destination, Execution {
+  readonly place: Place;
   readonly settings: ReplaceSettings;
   readonly progress: WriteProgress;
 }
@@ -65,7 +64,9 @@ export function* replaceFile(
   let destination: Destination | undefined;
   try {
     destination = yield* openDestination(path, settings, execution.waiting === undefined, progress);
-    return yield* replace({ ...destination, ...execution, settings, progress }, data);
+    const place = new Place(destination.path, destination.directory, destination.name);
+    const write = { ...destination, ...execution, place, settings, progress };
+    return yield* execution.waiting ? replace(write, data) : replaceNow(write, data);
   } catch (error) {
     const signal = execution.waiting?.signal;
     if (signal?.aborted && error === signal.reason && progress.published === false) throw error;
@@ -77,6 +78,19 @@ export function* replaceFile(
       if (settings.sweep && isSweepDue(directory)) yield* sweepFiles(directory);
       yield* wait(directory.close());
     }
+  }
+}
+
+/** A synchronous write cannot wait for one that is just publishing, so it keeps that from publishing later. */
+function* replaceNow(write: Replacement, data: Uint8Array | WriteSource): Steps<AtomicWriteResult> {
+  const { place, directory, progress } = write;
+  const aside = yield* place.putAside();
+  let result: AtomicWriteResult | undefined;
+  try {
+    return (result = yield* replace(write, data));
+  } finally {
+    if (aside && (result || progress.published)) yield* removeUnfinished(directory, aside.name);
+    else if (aside) yield* place.putBack(aside);
   }
 }
 
@@ -102,9 +116,18 @@ function* replace(write: Replacement, data: Uint8Array | WriteSource): Steps<Ato
 }
 
 function* isUnchanged(write: Replacement, bytes: Uint8Array): Steps<boolean> {
-  const { existing, directory, name, settings } = write;
+  const { existing, directory, name, settings, place, call } = write;
   if (!existing || !hasAttributes(settings, existing)) return false;
-  return yield* isEqual(directory.holds(name, existing, bytes));
+  return yield* alone(write, function* () {
+    const isSame = yield* isEqual(directory.holds(name, existing, bytes));
+    if (isSame) call.hasPublished(place);
+    return isSame;
+  });
+}
+
+/** Does the work while no other write publishes at the place. */
+function* alone<T>({ place, waiting }: Replacement, work: (publication?: Publication) => Steps<T>): Steps<T> {
+  return yield* waiting ? place.alone(waiting.signal, work) : work();
 }
 
 function* copy(write: Replacement, source: WriteSource, file: PendingFile): Steps<void> {
@@ -134,29 +157,36 @@ function* nextOf({ progress, waiting }: Replacement, source: WriteSource): Steps
 
 /** Renames the finished file, unless a newer write has completed meanwhile. Returns whether it was renamed. */
 function* publish(write: Replacement, file: PendingFile): Steps<boolean> {
-  const { directory, name, settings, progress, waiting } = write;
-  const turn = waiting?.turn;
+  const { directory, settings, progress } = write;
   progress.step = 'rename';
   yield* directory.assertInPlace();
-  waiting?.signal?.throwIfAborted();
-  if (turn?.isOvertaken) return false;
-  progress.isRenaming = true;
-  write.beforeRename?.();
-  if (turn) turn.renaming = directory.at(file.name);
-  try {
-    yield* file.renameTo(name, waiting);
-  } catch (error) {
-    // A synchronous write has removed the file meanwhile.
-    if (turn?.isOvertaken) return false;
-    throw error;
-  } finally {
-    if (turn) turn.renaming = undefined;
-  }
-  progress.published = true;
+  if (!(yield* alone(write, (publication) => rename(write, file, publication)))) return false;
   progress.step = 'sync-directory';
   if (settings.durability === 'full') yield* directory.sync();
   // On any other file system, the write has waited for the thread pool.
   if (directory.place === 'memory') yield* directory.pause();
+  return true;
+}
+
+function* rename(write: Replacement, file: PendingFile, publication?: Publication): Steps<boolean> {
+  const { directory, name, progress, waiting, place, call } = write;
+  waiting?.signal?.throwIfAborted();
+  if (publication && call.isOvertaken(place)) return false;
+  progress.isRenaming = true;
+  if (publication) publication.file = directory.at(file.name);
+  for (let isRenamed = false; !isRenamed;) {
+    try {
+      yield* file.renameTo(name, waiting);
+      isRenamed = true;
+    } catch (error) {
+      // A synchronous write has put the file aside meanwhile, and has failed if it is back.
+      if (publication && call.isOvertaken(place)) return false;
+      if (!publication?.isBack) throw error;
+      publication.isBack = false;
+    }
+  }
+  progress.published = true;
+  call.hasPublished(place);
   return true;
 }
 

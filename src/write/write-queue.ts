@@ -9,25 +9,16 @@ interface QueuedWrite<T> {
   readonly signal: AbortSignal | undefined;
   /** The number of writes to one mount that run at once is limited. Undefined: this one is not counted. */
   readonly mount: string | undefined;
-  readonly work: (turn: RunningWrite) => Answer<T>;
-}
-
-/** A write that has its turn. */
-export interface RunningWrite {
-  /** Whether a synchronous write to the path has completed meanwhile, or is about to. */
-  readonly isOvertaken: boolean;
-  /** The finished file while its rename waits for a thread. A synchronous write removes it before its own rename. */
-  renaming: string | Buffer | undefined;
+  readonly work: () => Answer<T>;
 }
 
 /** A write that waits or runs, and how its caller gets the outcome. */
-interface Turn extends RunningWrite {
+interface Turn {
   readonly write: QueuedWrite<unknown>;
   readonly resolve: (value: unknown) => void;
   readonly reject: (error: unknown) => void;
   /** Stops listening to the signal, if there is one. */
   readonly unlisten: (() => void) | undefined;
-  isOvertaken: boolean;
 }
 
 /**
@@ -54,29 +45,11 @@ export function inTurn<T>(path: string, write: QueuedWrite<T>): Promise<T> {
   if (signal?.aborted) return Promise.reject(signal.reason as Error);
   return new Promise<T>((resolve, reject) => {
     const unlisten = signal && onAbort(signal, () => reject(signal.reason as Error));
-    const turn = { write, resolve, reject, unlisten, isOvertaken: false } as Turn;
+    const turn = { write, resolve, reject, unlisten } as Turn;
     const lane = lanes.get(path);
     if (lane) lane.push(turn);
     else void drain(path, [turn]);
   });
-}
-
-/** Keeps renames that were already requested from replacing the file that is renamed next. */
-export function withdraw(path: string, unlink: (unfinished: string | Buffer) => void): void {
-  for (const turn of lanes.get(path) ?? []) {
-    if (turn.renaming === undefined) continue;
-    try {
-      unlink(turn.renaming);
-      turn.isOvertaken = true;
-    } catch {
-      // It is renamed already.
-    }
-  }
-}
-
-/** Marks all writes to the path that run or wait as overtaken by a newer one. */
-export function overtake(path: string): void {
-  for (const turn of lanes.get(path) ?? []) turn.isOvertaken = true;
 }
 
 /** Runs the writes to one path, until none is left. Never rejects. */
@@ -90,7 +63,7 @@ async function drain(path: string, lane: Turn[]): Promise<void> {
     const begin = (): unknown => {
       turn.unlisten?.();
       signal?.throwIfAborted();
-      return work(turn);
+      return work();
     };
     let settle: (turn: Turn) => void;
     let isAborted = false;

@@ -1,16 +1,21 @@
 /** Which of several writes to a file wins, when one is aborted, and when a rename is retried. */
-import { readFileSync, writeFileSync } from 'node:fs';
+import { readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Readable } from 'node:stream';
 
-import { atomicWriteFile, atomicWriteFileSync, type AtomicWriteFileOptions } from 'resilient-watcher';
+import {
+  atomicWriteFile,
+  atomicWriteFileSync,
+  type AtomicWriteFileOptions,
+  type AtomicWriteResult,
+} from 'resilient-watcher';
 import { FakeClock } from 'resilient-watcher/testing';
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 
 import type { FileSystem } from '../../src/core/file-system.js';
 import { debris } from '../support/debris.js';
 import { errno } from '../support/faulty-file-system.js';
-import { slowFs } from '../support/intercepted-fs.js';
+import { fsWith, slowFs } from '../support/intercepted-fs.js';
 import { ScriptedFs } from '../support/scripted-fs.js';
 import { existing, outcome } from './written-file.js';
 
@@ -168,4 +173,105 @@ test('a rename that is refused for a moment is retried for a limited time, by th
   expect(readFileSync(path, 'utf8')).toBe('new');
   expect(debris(directory, 'file')).toEqual([]);
   expect(clock.pending).toBe(0);
+});
+
+describe('of two paths that lead to one file', () => {
+  /** The other path: a link in the directory, or at the end. */
+  const spellings: Record<string, (directory: string) => string> = {
+    'a link in the path': (directory) => {
+      symlinkSync('.', join(directory, 'link'));
+      return join(directory, 'link/file');
+    },
+    'a link at the end': (directory) => {
+      symlinkSync('file', join(directory, 'link'));
+      return join(directory, 'link');
+    },
+  };
+
+  test.each(Object.keys(spellings))(
+    'an older write by %s does not replace a newer synchronous one',
+    async (how) => {
+      const { path, directory } = existing();
+      const other = spellings[how]?.(directory) ?? '';
+      const older = atomicWriteFile(other, 'older', { fs: slowFs() });
+      expect(atomicWriteFileSync(path, 'newer').written).toBe(true);
+      expect((await older).written).toBe(false);
+      expect(readFileSync(path, 'utf8')).toBe('newer');
+      expect(debris(directory, 'file', 'link')).toEqual([]);
+    },
+  );
+
+  test.each(Object.keys(spellings))(
+    'an older write by %s does not replace a newer asynchronous one',
+    async (how) => {
+      const { path, directory } = existing();
+      const other = spellings[how]?.(directory) ?? '';
+      let goOn!: () => void;
+      const published = new Promise<void>((resolve) => (goOn = resolve));
+      const data = async function* (): AsyncGenerator<string> {
+        await published;
+        yield 'older';
+      };
+      const older = atomicWriteFile(other, data());
+      expect((await atomicWriteFile(path, 'newer')).written).toBe(true);
+      // It is there already, but what is written now is not older.
+      const same = atomicWriteFile(path, 'newer', { ifChanged: true });
+      goOn();
+      expect((await older).written).toBe(false);
+      expect((await same).written).toBe(false);
+      expect(readFileSync(path, 'utf8')).toBe('newer');
+      expect((await atomicWriteFile(other, 'last')).written).toBe(true);
+      expect(readFileSync(path, 'utf8')).toBe('last');
+    },
+  );
+});
+
+/** A write whose rename is requested, and is carried out when `carryOut` is called. */
+async function requested(path: string): Promise<{ write: Promise<AtomicWriteResult>; carryOut: () => void }> {
+  let carryOut!: () => void;
+  const allowed = new Promise<void>((resolve) => (carryOut = resolve));
+  let isRequested!: () => void;
+  const request = new Promise<void>((resolve) => (isRequested = resolve));
+  const fs = slowFs({
+    rename: async ({ make }) => {
+      isRequested();
+      await allowed;
+      return make();
+    },
+  });
+  const write = atomicWriteFile(path, 'asynchronous', { fs });
+  await request;
+  return { write, carryOut };
+}
+
+describe('a synchronous write while the rename of an asynchronous one is under way', () => {
+  test('that fails leaves the other one to be carried out', async () => {
+    const { path, directory } = existing();
+    const { write, carryOut } = await requested(path);
+    const full = fsWith({
+      rename: ({ args, make }) => {
+        if (String(args[1]).endsWith('/file')) throw errno('EIO', path);
+        return make();
+      },
+    });
+    expect(() => atomicWriteFileSync(path, 'synchronous', { fs: full })).toThrow('EIO');
+    carryOut();
+    expect((await write).written).toBe(true);
+    expect(readFileSync(path, 'utf8')).toBe('asynchronous');
+    expect(debris(directory, 'file')).toEqual([]);
+  });
+
+  test.each([
+    ['that has nothing to write', 'old', true],
+    ['that writes', 'synchronous', false],
+  ])('%s is not undone', async (_, data, ifChanged) => {
+    const { path, directory } = existing();
+    const before = readFileSync(path, 'utf8');
+    const { write, carryOut } = await requested(path);
+    atomicWriteFileSync(path, ifChanged ? before : data, { ifChanged });
+    carryOut();
+    expect((await write).written).toBe(false);
+    expect(readFileSync(path, 'utf8')).toBe(ifChanged ? before : data);
+    expect(debris(directory, 'file')).toEqual([]);
+  });
 });
