@@ -24,7 +24,6 @@ import {
   type Unreadable,
   type ValueSource,
   type WatchedValueEvents,
-  type WatcherWarning,
 } from 'resilient-watcher';
 import { ReloadAction, type ReloadActionEvents } from 'resilient-watcher/action';
 import { ConfigLoader, FileProvider, type ConfigLoaderEvents } from 'resilient-watcher/config';
@@ -111,7 +110,7 @@ test('events of the same name carry the same payload in all classes; some add wh
     degraded: [Degradation];
     recovered: [Recovery];
     restart: [Restart];
-    warning: [WatcherWarning];
+    warning: [{ readonly code: string; readonly message: string }];
     rejected: [{ readonly error: Error }];
     failed: [{ readonly error: Error }];
     expired: [Expiry<unknown>];

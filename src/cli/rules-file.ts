@@ -42,7 +42,7 @@ export async function watchRules(path: string, session: Session): Promise<void> 
   const loader = session.closeAtEnd(
     new ConfigLoader({
       name: path,
-      sources: [{ provider: new FileProvider(path, { parser: yamlParser }) }],
+      sources: [{ provider: new FileProvider(path, { parser: yamlParser, merge: true }) }],
       signal,
       clock: io.clock,
     }),

@@ -1,9 +1,9 @@
 import { parseArgs } from 'node:util';
 
 import { isPlainObject, matching, resolveOptions } from '../core/options.js';
-import type { ConfigMap } from './config-value.js';
 import { nestedValues } from './nested-values.js';
 import { configError } from './problems.js';
+import type { Reading } from './reading.js';
 
 /** An allowed argument, as in `parseArgs`. */
 interface ArgumentOption {
@@ -38,7 +38,7 @@ const OPTIONS = {
  * @throws {ConfigError} `ERR_CONFIG_PARSE` for an argument that `options` does not allow, one that sets a key below the
  * value of another one, and a forbidden key.
  */
-export function argumentValues(options: ArgumentOptions, source: string): ConfigMap {
+export function argumentValues(options: ArgumentOptions, source: string): Reading {
   const { delimiter = '.' } = options;
   let values: Readonly<Record<string, unknown>>;
   try {
@@ -47,7 +47,7 @@ export function argumentValues(options: ArgumentOptions, source: string): Config
     throw configError('ERR_CONFIG_PARSE', source, refusal(error as NodeJS.ErrnoException));
   }
   const entries = Object.entries(values).map(([key, value]) => ({ name: `--${key}`, key, value }));
-  return nestedValues(entries, delimiter, source);
+  return { ...nestedValues(entries, delimiter, source), warnings: [] };
 }
 
 /** What Node.js says of an unknown option, around its name. */

@@ -1,8 +1,7 @@
 /** Describes the keys of a configuration and where their values come from, without values that may be secret. */
 import { redact, REDACTED, SECRET_NAME } from '../core/redaction.js';
-import { isMap, type ConfigMap } from './config-value.js';
+import { depthOf, isMap, type ConfigMap } from './config-value.js';
 import { mergeLayers, type Layer } from './merge.js';
-import { depthOf } from './schema-issues.js';
 
 /** A key of a configuration. Plain data without the current value. */
 export interface ConfigKey {
@@ -135,9 +134,39 @@ function typeOfValue(value: unknown): string {
   return Array.isArray(value) ? 'array' : typeof value;
 }
 
-function shown(path: readonly string[], { writeOnly, format }: JsonSchema, value: unknown): string {
-  const isSecret = writeOnly === true || format === 'password' || path.some((key) => SECRET_KEY.test(key));
-  if (isSecret) return REDACTED;
+/** Whether a key of the path is that of a secret. */
+export function isSecretPath(path: readonly string[]): boolean {
+  return path.some((key) => SECRET_KEY.test(key));
+}
+
+/** More than these are not read in a message. */
+const MAX_ALLOWED = 20;
+
+/** The values that a JSON Schema allows at a path, if it lists them and they are few. */
+export function allowedAt(schema: unknown, path: readonly string[]): readonly unknown[] | undefined {
+  const node = path.reduce<unknown>((below, key) => {
+    const properties = member(below, 'properties');
+    if (isMap(properties) && Object.hasOwn(properties, key)) return properties[key];
+    return member(below, 'items') ?? member(below, 'additionalProperties');
+  }, schema);
+  const allowed = isMap(node) && !isSecret(node) ? valuesOf(node) : undefined;
+  return allowed && allowed.length <= MAX_ALLOWED ? allowed : undefined;
+}
+
+function valuesOf({ enum: values, const: only, anyOf }: JsonSchema): readonly unknown[] | undefined {
+  if (Array.isArray(values)) return values as unknown[];
+  if (only !== undefined) return [only];
+  if (!Array.isArray(anyOf)) return undefined;
+  const parts = anyOf.map((part) => (isMap(part) ? valuesOf(part) : undefined));
+  return parts.every((part) => part !== undefined) ? parts.flat() : undefined;
+}
+
+function isSecret({ writeOnly, format }: JsonSchema): boolean {
+  return writeOnly === true || format === 'password';
+}
+
+function shown(path: readonly string[], schema: JsonSchema, value: unknown): string {
+  if (isSecret(schema) || isSecretPath(path)) return REDACTED;
   const shownMember = (key: string, member: unknown): unknown => {
     if (SECRET_KEY.test(key)) return REDACTED;
     return typeof member === 'bigint' ? `${member}` : member;

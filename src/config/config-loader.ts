@@ -41,7 +41,9 @@ import {
 } from './loader-options.js';
 import { loaderDescription, type ConfigLoaderStatus } from './loader-status.js';
 import type { Layer } from './merge.js';
-import { invalid } from './problems.js';
+import { invalid, problemAt } from './problems.js';
+import type { ConfigWarning } from './places.js';
+import type { Reading } from './reading.js';
 import { acceptPending } from './acceptance.js';
 import { LoadedSource } from './loaded-source.js';
 import { RevertedSources } from './reverted-sources.js';
@@ -96,9 +98,9 @@ export class ConfigLoader<T = ConfigMap> extends Component<ConfigLoaderEvents<T>
     this.#options = resolved;
     const { clock, settleMs, parseTimeoutMs: timeoutMs } = resolved;
     const { signal } = this.lifetime;
-    const sources = resolved.sources.map(
-      (source, index) => new LoadedSource(readerOf(source, index), { clock, timeoutMs, signal }),
-    );
+    const warn = (warning: ConfigWarning): void => this.dispatch('warning', warning);
+    const ports = { clock, timeoutMs, signal, warn };
+    const sources = resolved.sources.map((each, index) => new LoadedSource(readerOf(each, index), ports));
     this.#sources = sources;
     this.#updates = new UpdateSchedule({
       sources,
@@ -362,7 +364,7 @@ export class ConfigLoader<T = ConfigMap> extends Component<ConfigLoaderEvents<T>
     fresh: ReadonlySet<LoadedSource>,
     related: ReadonlySet<LoadedSource>,
   ): Promise<{ readonly problems: readonly ConfigProblem[]; readonly result: TrialResult | undefined }> {
-    const before = this.#sources.map((source) => source.layer(false).values);
+    const before = this.#sources.map((source) => source.accepted);
     const { accepted, problems } = await acceptPending<T>(this.#sources, fresh, (layers) =>
       this.#validate(layers),
     );
@@ -373,7 +375,7 @@ export class ConfigLoader<T = ConfigMap> extends Component<ConfigLoaderEvents<T>
   /** Makes this the current configuration, and returns to the one before if it is not healthy in time. */
   async #tryOut(
     config: T,
-    before: readonly ConfigMap[],
+    before: readonly Reading[],
     related: ReadonlySet<LoadedSource>,
   ): Promise<TrialResult> {
     const { trial, clock } = this.#options;
@@ -381,9 +383,8 @@ export class ConfigLoader<T = ConfigMap> extends Component<ConfigLoaderEvents<T>
     if (!this.#accept(config)) return 'unchanged';
     const error = trial && (await faultOf(config, trial, { clock, signal: this.lifetime.signal }));
     if (!error) return 'accepted';
-    const { code, message } = error;
     const reverted = this.#sources.filter((source, index) =>
-      source.revert(before[index] ?? {}, { code, source: source.name, message }),
+      source.revert(before[index] ?? source.accepted, problemAt(error.code, source.name, error.message)),
     );
     this.#reverted.add([...related, ...reverted]);
     this.recordError(error);

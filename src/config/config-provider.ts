@@ -1,5 +1,6 @@
 /** The interface of a provider, modeled on koanf. */
 import type { Degradation, Readable, Recovery } from '../core/events.js';
+import type { ConfigWarning } from './places.js';
 
 /** Reads configuration from somewhere, and may watch it. A `ConfigLoader` accepts any implementation. */
 export interface ConfigProvider {
@@ -7,6 +8,8 @@ export interface ConfigProvider {
   readonly name: string;
   /** The digest of the bytes last read, `sha256:…`, if known. */
   readonly digest?: string | undefined;
+  /** What may surprise the author of the values last read. The loader emits each one once as `warning`. */
+  readonly warnings?: readonly ConfigWarning[] | undefined;
   /** Resolves to the values, a map; to undefined if there are none and the source is optional. */
   read(): Promise<unknown>;
   /**

@@ -19,6 +19,9 @@ import {
   type VariableOptions,
 } from './environment.js';
 import { configError } from './problems.js';
+import { placesIn, type PlaceOf } from './places.js';
+import type { Reading } from './reading.js';
+import { VolumeProvider } from './volume-provider.js';
 
 /** Options of every source. */
 interface CommonSource {
@@ -65,8 +68,10 @@ export interface SourceReader {
   readonly provider: ConfigProvider | undefined;
   /** Whether its keys match those of lower layers regardless of case and dashes. */
   readonly ignoresCase: boolean;
+  /** Whether each name sets one path, so that `HOSTS__0` sets an element of a list. */
+  readonly setsPaths: boolean;
   /** Reads the source. Throws or rejects when it cannot be read or parsed. */
-  readonly read: () => ConfigMap | Promise<ConfigMap>;
+  readonly read: () => Reading | Promise<Reading>;
 }
 
 /** @throws {TypeError} when the argument is not a source. */
@@ -84,7 +89,11 @@ export function readerOf(source: unknown, index: number): SourceReader {
     throw new TypeError(`${where}.at must be a key such as "db" or "db.primary", or an array of keys`);
   }
   if (path.length === 0) return reader;
-  return { ...reader, read: async () => mounted(path, await reader.read()) };
+  const read = async (): Promise<Reading> => {
+    const { values, placeOf, warnings } = await reader.read();
+    return { values: mounted(path, values), placeOf: (below) => placeOf(below.slice(path.length)), warnings };
+  };
+  return { ...reader, read };
 }
 
 /** The names of a map's keys, never its values. */
@@ -108,13 +117,15 @@ function readerOfKind(source: Readonly<Record<string, unknown>>, where: string):
     const options = env as unknown as EnvironmentOptions;
     const name = `environment ${options.prefix}*`;
     const ignoresCase = options.transform === undefined;
-    return { name, provider: undefined, ignoresCase, read: () => environmentValues(options, name) };
+    const read = (): Reading => environmentValues(options, name);
+    return { name, provider: undefined, ignoresCase, setsPaths: true, read };
   }
   if (isMap(args)) {
     checkKeys(where, source, ['args', 'at']);
     checkArgumentOptions(`${where}.args`, args);
     const name = 'arguments';
-    return { name, provider: undefined, ignoresCase: true, read: () => argumentValues(args, name) };
+    const read = (): Reading => argumentValues(args, name);
+    return { name, provider: undefined, ignoresCase: true, setsPaths: true, read };
   }
   if (!isMap(values)) return undefined;
   checkKeys(where, source, ['values', 'name', 'at']);
@@ -129,11 +140,22 @@ function checkKeys(where: string, source: object, keys: readonly string[]): void
 
 function providerReader({ provider, env }: ProviderSource): SourceReader {
   const { name } = provider;
-  const readValues = async (): Promise<ConfigMap> => valuesOf(await provider.read(), name);
-  if (!env) return { name, provider, ignoresCase: false, read: readValues };
-  const read = async (): Promise<ConfigMap> =>
-    environmentValues({ ...env, env: textsOf(await readValues(), name) }, name);
-  return { name, provider, ignoresCase: env.transform === undefined, read };
+  const readAll = async (): Promise<Reading> => {
+    const given = await provider.read();
+    return { values: valuesOf(given, name), placeOf: placesIn(given), warnings: provider.warnings ?? [] };
+  };
+  const setsPaths = provider instanceof VolumeProvider;
+  if (!env) return { name, provider, ignoresCase: false, setsPaths, read: readAll };
+  const read = async (): Promise<Reading> => {
+    const file = await readAll();
+    const variables = environmentValues({ ...env, env: textsOf(file.values, name) }, name);
+    const placeOf: PlaceOf = async (path) => {
+      const place = await variables.placeOf(path);
+      return place?.name === undefined ? undefined : { ...place, ...(await file.placeOf([place.name])) };
+    };
+    return { values: variables.values, placeOf, warnings: [...file.warnings, ...variables.warnings] };
+  };
+  return { name, provider, ignoresCase: env.transform === undefined, setsPaths: true, read };
 }
 
 /** @throws {ConfigError} `ERR_CONFIG_PARSE` for a value that is not text. */
@@ -146,8 +168,13 @@ function textsOf(values: ConfigMap, source: string): Readonly<Record<string, str
 }
 
 function valuesReader({ values, name = 'values' }: ValuesSource): SourceReader {
-  const copy = markHandled(new Promise<ConfigMap>((resolve) => resolve(valuesOf(values, name))));
-  return { name, provider: undefined, ignoresCase: false, read: () => copy };
+  const readCopy = (): Reading => ({
+    values: valuesOf(values, name),
+    placeOf: () => undefined,
+    warnings: [],
+  });
+  const copy = markHandled(new Promise<Reading>((resolve) => resolve(readCopy())));
+  return { name, provider: undefined, ignoresCase: false, setsPaths: false, read: () => copy };
 }
 
 function valuesOf(value: unknown, source: string): ConfigMap {

@@ -84,3 +84,15 @@ export function kindOf(value: unknown): string {
   if (Array.isArray(value)) return 'an array';
   return typeof value === 'object' ? 'an instance of a class' : `a ${typeof value}`;
 }
+
+/** The number of keys of a path that exist. */
+export function depthOf(value: unknown, path: readonly string[]): number {
+  let below = value;
+  for (const [depth, key] of path.entries()) {
+    const has =
+      (isMap(below) || Array.isArray(below)) && Object.prototype.propertyIsEnumerable.call(below, key);
+    if (!has) return depth;
+    below = (below as Readonly<Record<string, unknown>>)[key];
+  }
+  return path.length;
+}

@@ -1,7 +1,9 @@
-import { callback, isPlainObject, matching, optional, required } from '../core/options.js';
-import { kindOf, type ConfigMap } from './config-value.js';
+import { callback, flag, isPlainObject, matching, optional, required } from '../core/options.js';
+import { kindOf } from './config-value.js';
 import { nestedValues, type NamedEntry } from './nested-values.js';
 import { configError } from './problems.js';
+import type { ConfigWarning } from './places.js';
+import type { Reading } from './reading.js';
 
 /** Selects variables, and the keys that they set. */
 export interface VariableOptions {
@@ -17,6 +19,11 @@ export interface VariableOptions {
   readonly transform?:
     | ((name: string, value: string) => { readonly key: string; readonly value: unknown } | undefined)
     | undefined;
+  /**
+   * Whether a variable without text (`APP_PORT=`) sets its key to the empty text. Default false: it is ignored, as in
+   * node-config, because a number that is made of an empty text is 0; the loader emits `warning`.
+   */
+  readonly allowEmpty?: boolean | undefined;
 }
 
 /** Selects environment variables, and the keys that they set. */
@@ -32,6 +39,7 @@ export const VARIABLE_OPTIONS = {
   prefix: required(text),
   delimiter: text,
   transform: optional(callback(toLowerCase)),
+  allowEmpty: flag(false),
 };
 
 /** Checks of `EnvironmentOptions`. */
@@ -49,10 +57,24 @@ export const ENVIRONMENT_OPTIONS = {
  * @throws {ConfigError} `ERR_CONFIG_PARSE` when two variables set the same key, when a variable sets a key below the
  * value of another variable, for a forbidden key, and when `transform` returns something else.
  */
-export function environmentValues(options: EnvironmentOptions, source: string): ConfigMap {
-  const { prefix, delimiter = '__', env = process.env, transform = toLowerCase } = options;
+export function environmentValues(options: EnvironmentOptions, source: string): Reading {
+  const {
+    prefix,
+    delimiter = '__',
+    env = process.env,
+    transform = toLowerCase,
+    allowEmpty = false,
+  } = options;
+  const empty: string[] = [];
+  const links: string[] = [];
   const entries = Object.entries(env).flatMap(([name, text]): NamedEntry[] => {
     if (text === undefined || !name.startsWith(prefix)) return [];
+    if (text === '' && !allowEmpty) {
+      empty.push(name);
+      return [];
+    }
+    // Every pod has these, whatever it sets.
+    if (isServiceLink(text) && !name.startsWith('KUBERNETES_')) links.push(name);
     const entry: unknown = transform(name.slice(prefix.length), text);
     if (entry === undefined) return [];
     if (!isEntry(entry)) {
@@ -61,7 +83,30 @@ export function environmentValues(options: EnvironmentOptions, source: string): 
     }
     return [{ ...entry, name }];
   });
-  return nestedValues(entries, delimiter, source);
+  const warnings: ConfigWarning[] = [];
+  if (empty.length > 0) {
+    const message = `${source}: ${namesOf(empty)}: empty variables are ignored; "allowEmpty" of the source keeps them`;
+    warnings.push({ code: 'empty', message });
+  }
+  if (links.length > 0) {
+    warnings.push({ code: 'serviceLink', message: `${source}: ${namesOf(links)}: ${SERVICE_LINK}` });
+  }
+  return { ...nestedValues(entries, delimiter, source), warnings };
+}
+
+/** What to do about a variable that Kubernetes sets for a Service. */
+export const SERVICE_LINK =
+  'Kubernetes sets such a value for a Service of that name; set enableServiceLinks: false in the spec of the pod';
+
+/** Whether a text looks like what Kubernetes sets for a port of a Service: `tcp://10.0.0.9:80`. */
+export function isServiceLink(text: unknown): boolean {
+  return typeof text === 'string' && /^(?:tcp|udp|sctp):\/\/[\d.:a-f[\]]{1,50}:\d{1,5}$/i.test(text);
+}
+
+/** The first of many names. */
+function namesOf(names: readonly string[]): string {
+  const [shown, more] = [names.slice(0, 5).join(', '), names.length - 5];
+  return more > 0 ? `${shown} and ${more} more` : shown;
 }
 
 function isEntry(value: unknown): value is Pick<NamedEntry, 'key' | 'value'> {

@@ -1,7 +1,7 @@
 import { divideOptions, matching } from '../core/options.js';
 import type { ConfigMap } from './config-value.js';
 import { PASS_A_PARSER, parserByExtension } from './parser-by-extension.js';
-import { isParser, parseBytes, type ConfigParser } from './parser.js';
+import { isParser, type ConfigParser } from './parser.js';
 import { configError } from './problems.js';
 import {
   PROVIDER_OPTIONS,
@@ -12,7 +12,7 @@ import {
 
 /** Options of `FileProvider`, including those of `ResilientWatcher`. All are optional. */
 export interface FileProviderOptions extends WatchedProviderOptions {
-  /** Default: by the extension of the path: `.json`, `.yaml`, `.yml`, `.toml` or `.env`. */
+  /** Default: by the extension of the path: `.json`, `.jsonc`, `.yaml`, `.yml`, `.toml` or `.env`. */
   readonly parser?: ConfigParser | undefined;
 }
 
@@ -67,8 +67,9 @@ export class FileProvider extends WatchedProvider {
    * @throws {PackageError} (rejects) when the parser needs a package that is not installed.
    */
   async read(): Promise<ConfigMap | undefined> {
-    if (!this.#parser) throw configError('ERR_CONFIG_PARSE', this.name, PASS_A_PARSER);
+    const parser = this.#parser;
+    if (!parser) throw configError('ERR_CONFIG_PARSE', this.name, PASS_A_PARSER);
     const bytes = await this.readBytes();
-    return bytes && parseBytes(bytes, this.#parser, this.name);
+    return this.collectWarnings(async (collect) => bytes && this.parse(bytes, parser, this.name, collect));
   }
 }

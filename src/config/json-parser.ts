@@ -4,6 +4,7 @@ import { exportsOf, PackageError } from '../core/package-error.js';
 import { MAX_DEPTH } from './config-value.js';
 import type { ConfigParser } from './parser.js';
 import { isUnsafeNumber, parseFailure, UNSAFE_NUMBER } from './problems.js';
+import { placeAt, type Place } from './places.js';
 
 /**
  * Parses JSON (RFC 8259). Stricter than `JSON.parse`: duplicate keys are refused. The package `jsonc-parser` is loaded on
@@ -12,9 +13,22 @@ import { isUnsafeNumber, parseFailure, UNSAFE_NUMBER } from './problems.js';
 export const jsonParser: ConfigParser = {
   name: 'JSON',
   async parse(text) {
-    check(await load(), text);
+    check(await load(), text, { disallowComments: true });
     return JSON.parse(text) as unknown;
   },
+  placeOf,
+};
+
+/** Parses JSON with comments and trailing commas, as in `tsconfig.json`; otherwise as strictly as `jsonParser`. */
+export const jsoncParser: ConfigParser = {
+  name: 'JSONC',
+  async parse(text) {
+    const jsonc = await load();
+    const options = { allowTrailingComma: true, allowEmptyContent: false };
+    check(jsonc, text, options);
+    return jsonc.parse(text, [], options) as unknown;
+  },
+  placeOf,
 };
 
 async function load(): Promise<typeof Jsonc> {
@@ -25,8 +39,23 @@ async function load(): Promise<typeof Jsonc> {
   }
 }
 
+async function placeOf(text: string, path: readonly string[]): Promise<Place | undefined> {
+  const { findNodeAtLocation, parseTree } = await load();
+  const tree = parseTree(text, [], { allowTrailingComma: true });
+  // An index of an array is a number there, and a key a string.
+  let node = tree;
+  for (const key of path) {
+    node = node && findNodeAtLocation(node, [node.type === 'array' ? Number(key) : key]);
+  }
+  return node && placeAt(text, node.offset);
+}
+
 /** Replaces `JSON.parse`, which accepts duplicate keys, and whose messages quote the text, often without the place. */
-function check({ printParseErrorCode, visit }: typeof Jsonc, text: string): void {
+function check(
+  { printParseErrorCode, visit }: typeof Jsonc,
+  text: string,
+  options: Jsonc.ParseOptions,
+): void {
   /** The keys of each open map and array. */
   const open: Set<string>[] = [];
   const refuse = (message: string, line: number, character: number): never => {
@@ -47,6 +76,8 @@ function check({ printParseErrorCode, visit }: typeof Jsonc, text: string): void
       onObjectProperty: (key, _offset, _length, line, character) => {
         const keys = open.at(-1);
         if (keys?.has(key)) refuse(`duplicate key "${key}"`, line, character);
+        // `parse` of the package would make it the prototype.
+        if (key === '__proto__') refuse(`the key "${key}" is not allowed`, line, character);
         keys?.add(key);
       },
       onLiteralValue: (value, offset, length, line, character) => {
@@ -58,6 +89,6 @@ function check({ printParseErrorCode, visit }: typeof Jsonc, text: string): void
         refuse(words.toLowerCase(), line, character);
       },
     },
-    { disallowComments: true },
+    options,
   );
 }

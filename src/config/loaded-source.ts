@@ -5,7 +5,8 @@ import { ResilientError } from '../core/resilient-error.js';
 import { nextTurn } from '../core/event-loop.js';
 import type { ProviderCallback, ProviderHealth } from './config-provider.js';
 import type { SourceReader } from './config-source.js';
-import type { ConfigMap } from './config-value.js';
+import type { ConfigWarning } from './places.js';
+import type { Reading } from './reading.js';
 import { isSame } from './difference.js';
 import type { ConfigSourceStatus } from './loader-status.js';
 import type { Layer } from './merge.js';
@@ -17,6 +18,8 @@ interface SourcePorts {
   readonly timeoutMs: number;
   /** Aborts when the loader is closed. */
   readonly signal: AbortSignal;
+  /** Receives each warning once, until it is no longer true. */
+  readonly warn: (warning: ConfigWarning) => void;
 }
 
 /**
@@ -34,6 +37,11 @@ type ReadOutcome = 'same' | 'fresh' | 'bad' | 'unreadable';
 /** The codes of a source with nothing to parse. */
 const UNREADABLE: readonly string[] = ['ERR_CONFIG_MISSING', 'ERR_CONFIG_UNREADABLE'];
 
+const NOTHING: Reading = { values: {}, placeOf: () => undefined, warnings: [] };
+
+/** Nobody reads more of them. */
+const MAX_WARNINGS = 100;
+
 /** One layer of a loader: its reader, its newest values, and the values accepted into the configuration. */
 export class LoadedSource {
   readonly name: string;
@@ -47,10 +55,11 @@ export class LoadedSource {
   failure: Error | undefined;
   readonly #reader: SourceReader;
   readonly #ports: SourcePorts;
-  #accepted: ConfigMap = {};
-  #pending: ConfigMap | undefined;
+  #accepted = NOTHING;
+  #pending: Reading | undefined;
   /** Values that were in use and are not tried again, and why. */
-  #reverted: { readonly values: ConfigMap; readonly problem: ConfigProblem } | undefined;
+  #reverted: { readonly reading: Reading; readonly problem: ConfigProblem } | undefined;
+  #warnings: readonly ConfigWarning[] = [];
   /** Monotonic ms. */
   #unreadableSince: number | undefined;
   #isDegraded = false;
@@ -115,12 +124,13 @@ export class LoadedSource {
     const before = { digest: this.digest, problems: this.problems };
     const { provider } = this.#reader;
     try {
-      const values = await this.#inTime(() => this.#reader.read());
+      const reading = await this.#inTime(() => this.#reader.read());
       this.digest = provider?.digest;
       this.problems = [];
       this.failure = undefined;
       this.#unreadableSince = undefined;
-      return this.#take(values) ? 'fresh' : 'same';
+      this.#warn(reading.warnings);
+      return this.#take(reading) ? 'fresh' : 'same';
     } catch (error) {
       this.digest = provider?.digest;
       this.#fail(error);
@@ -131,8 +141,9 @@ export class LoadedSource {
 
   /** The layer of the configuration. @param newest whether to use the pending values, if there are any */
   layer(newest: boolean): Layer {
-    const values = (newest ? this.#pending : undefined) ?? this.#accepted;
-    return { source: this.name, values, ignoresCase: this.#reader.ignoresCase };
+    const { values, placeOf } = (newest ? this.#pending : undefined) ?? this.#accepted;
+    const { ignoresCase, setsPaths } = this.#reader;
+    return { source: this.name, values, ignoresCase, setsPaths, placeOf };
   }
 
   /** Marks the pending values as accepted into the configuration. */
@@ -141,17 +152,22 @@ export class LoadedSource {
     this.#pending = undefined;
   }
 
-  /** Returns to values that were accepted before. Returns whether that is a change. */
-  revert(values: ConfigMap, problem: ConfigProblem): boolean {
-    if (values === this.#accepted) return false;
-    this.#reverted = { values: this.#accepted, problem };
-    this.#accepted = values;
+  /** What is accepted, to return to it. */
+  get accepted(): Reading {
+    return this.#accepted;
+  }
+
+  /** Returns to what was accepted before. Returns whether that is a change. */
+  revert(reading: Reading, problem: ConfigProblem): boolean {
+    if (reading === this.#accepted) return false;
+    this.#reverted = { reading: this.#accepted, problem };
+    this.#accepted = reading;
     return true;
   }
 
   /** Makes reverted values pending again: another source that was reverted with this one has changed. */
   retry(): void {
-    this.#pending ??= this.#reverted?.values;
+    this.#pending ??= this.#reverted?.reading;
     this.#reverted = undefined;
   }
 
@@ -193,12 +209,20 @@ export class LoadedSource {
   }
 
   /** Stores the newest values. Returns false if they are the same as before. */
-  #take(values: ConfigMap): boolean {
-    if (isSame(values, this.#reverted?.values ?? this.#pending ?? this.#accepted)) return false;
+  #take(reading: Reading): boolean {
+    const { values } = reading;
+    const newest = this.#reverted?.reading ?? this.#pending ?? this.#accepted;
+    if (isSame(values, newest.values)) return false;
     this.#reverted = undefined;
-    this.#pending = isSame(values, this.#accepted) ? undefined : values;
+    this.#pending = isSame(values, this.#accepted.values) ? undefined : reading;
     this.refusals = [];
     return true;
+  }
+
+  #warn(warnings: readonly ConfigWarning[]): void {
+    const before = new Set(this.#warnings.map(({ message }) => message));
+    this.#warnings = warnings.slice(0, MAX_WARNINGS);
+    for (const warning of this.#warnings) if (!before.has(warning.message)) this.#ports.warn(warning);
   }
 
   #fail(error: unknown): void {

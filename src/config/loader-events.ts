@@ -1,5 +1,6 @@
 import type { ComponentEvents } from '../core/component.js';
 import type { ConfigError, ConfigProblem } from './config-error.js';
+import type { ConfigWarning } from './places.js';
 import type { Degradation, Readable, Recovery, Unreadable } from '../core/events.js';
 
 /** Two configurations that differ. */
@@ -30,6 +31,8 @@ export interface OfSource {
 export interface ConfigLoaderEvents<T> extends ComponentEvents {
   /** The configuration was loaded, or has changed; `current` is already the new one. */
   change: [change: ConfigChange<T>];
+  /** Something in a source may not mean what its author intended. Once, until it is gone. */
+  warning: [warning: ConfigWarning];
   /** An update cannot be parsed or validated; the last good configuration stays. Once for each bad state of a source. */
   rejected: [rejection: ConfigRejection];
   /**

@@ -41,8 +41,10 @@ const RELOAD_RESULTS = ['accepted', 'unchanged', 'rejected', 'error'];
 export const loaderDescription: StatusDescription<ConfigLoaderStatus> = {
   health({ loadedAt, sources }) {
     if (loadedAt === null) return { unready: 'no configuration has been loaded yet' };
-    const rejected = sources.filter(({ state }) => state === 'rejected').map(({ name }) => name);
-    return { unready: rejected.length > 0 ? `rejected: ${rejected.join(', ')}` : undefined };
+    const rejected = sources
+      .filter(({ state }) => state === 'rejected')
+      .map(({ name, problems }) => problems[0]?.message ?? name);
+    return { unready: rejected.length > 0 ? `rejected: ${rejected.join('; ')}` : undefined };
   },
   *metrics({ sources, reloadedAt }) {
     yield flag(

@@ -1,4 +1,7 @@
+import type { ConfigProblem } from './config-error.js';
 import { isMap, type ConfigMap, type ConfigValue } from './config-value.js';
+import { problemAt } from './problems.js';
+import type { PlaceOf } from './places.js';
 
 /** The values of one source, ready to be merged. */
 export interface Layer {
@@ -7,33 +10,82 @@ export interface Layer {
   readonly values: ConfigMap;
   /** Whether its keys match those of lower layers regardless of case and dashes. */
   readonly ignoresCase: boolean;
+  /** Whether a map of it with the indexes of a list sets elements of that list; no other map takes the place of a list. */
+  readonly setsPaths: boolean;
+  readonly placeOf: PlaceOf;
 }
+
+/** The path of a map that cannot be merged into a list. */
+type Refuse = (path: readonly string[], length: number) => void;
 
 /**
  * Merges layers from the lowest to the highest without changing them. Two maps are merged
- * recursively; anything else, arrays and null included, is replaced (the rule of koanf's `maps.Merge`).
+ * recursively; anything else, arrays and null included, is replaced (the rule of koanf's `maps.Merge`). A layer that sets
+ * paths (`HOSTS__0`) sets the elements of a list.
  */
 export function mergeLayers(layers: readonly Layer[]): {
   readonly values: ConfigMap;
   /** The layers as they were merged; if case is ignored, with the spelling of lower layers. */
   readonly layers: readonly Layer[];
+  /** Paths beyond the end of a list, or that are no index of it. */
+  readonly problems: readonly ConfigProblem[];
 } {
   let values: ConfigMap = {};
+  const problems: ConfigProblem[] = [];
   const merged = layers.map((layer) => {
     const spelled = layer.ignoresCase ? { ...layer, values: spelledAs(values, layer.values) } : layer;
-    values = mergedMap(values, spelled.values);
+    const refuse: Refuse = (path, length) => {
+      const message = `the list has ${length} elements, and only these and the next one can be set`;
+      problems.push(problemAt('ERR_CONFIG_PARSE', layer.source, message, { path }));
+    };
+    values = mergedMap(values, spelled.values, [], layer.setsPaths ? refuse : undefined);
     return spelled;
   });
-  return { values, layers: merged };
+  return { values, layers: merged, problems };
 }
 
-function mergedMap(lower: ConfigMap, upper: ConfigMap): ConfigMap {
+function mergedMap(
+  lower: ConfigMap,
+  upper: ConfigMap,
+  path: readonly string[],
+  refuse: Refuse | undefined,
+): ConfigMap {
   const merged: Record<string, ConfigValue> = { ...lower };
   for (const [key, value] of Object.entries(upper)) {
     const below = Object.hasOwn(lower, key) ? lower[key] : undefined;
-    merged[key] = isMap(value) && isMap(below) ? mergedMap(below, value) : value;
+    merged[key] = mergedValue(below, value, [...path, key], refuse);
   }
   return merged;
+}
+
+function mergedValue(
+  below: ConfigValue | undefined,
+  value: ConfigValue,
+  path: readonly string[],
+  refuse: Refuse | undefined,
+): ConfigValue {
+  if (isMap(value) && isMap(below)) return mergedMap(below, value, path, refuse);
+  return refuse && isMap(value) && isList(below) ? mergedList(below, value, path, refuse) : value;
+}
+
+function mergedList(
+  lower: readonly ConfigValue[],
+  upper: ConfigMap,
+  path: readonly string[],
+  refuse: Refuse,
+): readonly ConfigValue[] {
+  const merged = [...lower];
+  // The keys of an object that are indexes are in ascending order.
+  for (const [key, value] of Object.entries(upper)) {
+    const index = /^(?:0|[1-9]\d{0,8})$/.test(key) ? Number(key) : Infinity;
+    if (index > merged.length) refuse([...path, key], merged.length);
+    else merged[index] = mergedValue(lower[index], value, [...path, key], refuse);
+  }
+  return merged;
+}
+
+function isList(value: ConfigValue | undefined): value is readonly ConfigValue[] {
+  return Array.isArray(value);
 }
 
 /** `map` with its keys spelled like keys of `known` that differ only in case and dashes, unless that is ambiguous. */
@@ -52,6 +104,7 @@ function spelledAs(known: ConfigMap, map: ConfigMap): ConfigMap {
   return Object.fromEntries(entries);
 }
 
-function foldedKey(key: string): string {
+/** A key regardless of case and dashes. */
+export function foldedKey(key: string): string {
   return key.toLowerCase().replaceAll('-', '');
 }

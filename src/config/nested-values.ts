@@ -1,5 +1,7 @@
 import { configMapOf, isMap, keyProblem, type ConfigMap } from './config-value.js';
+import { foldedKey } from './merge.js';
 import { configError } from './problems.js';
+import { placesIn, type PlaceOf } from './places.js';
 
 /** A key before it is split, its value, and its name in messages. */
 export interface NamedEntry {
@@ -9,22 +11,37 @@ export interface NamedEntry {
 }
 
 /**
- * The entries as nested maps.
+ * The entries as nested maps, and the names of those that set a path.
  * @param delimiter splits the keys; empty: keys are not split
  * @throws {ConfigError} `ERR_CONFIG_PARSE` when two entries set the same key, or one sets a key below the other, for a
  * forbidden key, and for a value that cannot be written as text.
  */
-export function nestedValues(entries: readonly NamedEntry[], delimiter: string, source: string): ConfigMap {
+export function nestedValues(
+  entries: readonly NamedEntry[],
+  delimiter: string,
+  source: string,
+): { readonly values: ConfigMap; readonly placeOf: PlaceOf } {
   const values = {};
-  for (const { name, key, value } of entries) {
-    const path = delimiter === '' ? [key] : key.split(delimiter);
+  const pathOf = ({ key }: NamedEntry): readonly string[] =>
+    delimiter === '' ? [key] : key.split(delimiter);
+  for (const entry of entries) {
+    const { name, value } = entry;
+    const path = pathOf(entry);
     const copy = configMapOf({ [name]: value }, source)[name];
     const problem = keyProblem(path) ?? put(values, path, copy);
     if (problem !== undefined) {
       throw configError('ERR_CONFIG_PARSE', source, `${name}: ${problem}`, { path });
     }
   }
-  return values;
+  const placeOf: PlaceOf = async (path) => {
+    // A lower layer may spell the keys differently.
+    const sets = (keys: readonly string[]): boolean =>
+      keys.every((key, depth) => foldedKey(key) === foldedKey(path[depth] ?? ''));
+    const entry = entries.find((each) => sets(pathOf(each)));
+    if (!entry) return undefined;
+    return { name: entry.name, ...(await placesIn(entry.value)(path.slice(pathOf(entry).length))) };
+  };
+  return { values, placeOf };
 }
 
 /** Sets a value, creating missing maps. Returns a description of the problem, if there is one. */

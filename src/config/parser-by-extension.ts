@@ -1,13 +1,14 @@
 import { basename, extname } from 'node:path';
 
 import { dotenvParser } from './dotenv-parser.js';
-import { jsonParser } from './json-parser.js';
+import { jsoncParser, jsonParser } from './json-parser.js';
 import type { ConfigParser } from './parser.js';
 import { tomlParser } from './toml-parser.js';
 import { yamlParser } from './yaml-parser.js';
 
 const PARSERS: Readonly<Record<string, ConfigParser>> = {
   '.json': jsonParser,
+  '.jsonc': jsoncParser,
   '.yaml': yamlParser,
   '.yml': yamlParser,
   '.toml': tomlParser,

@@ -4,6 +4,15 @@ import { ConfigError } from './config-error.js';
 import { hasMethods } from '../core/options.js';
 import { configMapOf, type ConfigMap } from './config-value.js';
 import { configError, sourceProblems } from './problems.js';
+import { withPlaces, type ConfigWarning, type Place } from './places.js';
+
+/** How a text is parsed. */
+export interface ParseOptions {
+  /** Whether the merge keys of YAML (`<<: *base`) are merged. Default false: `yamlParser` refuses them. */
+  readonly merge?: boolean | undefined;
+  /** Receives what is not wrong, but may not be what the author meant. */
+  readonly warn?: ((warning: ConfigWarning & Place) => void) | undefined;
+}
 
 /** A parser for one format. Encoding, size and forbidden keys are checked for all formats elsewhere. */
 export interface ConfigParser {
@@ -13,7 +22,9 @@ export interface ConfigParser {
    * Returns the values, which must be a map, or a promise of them. If it throws, the numeric `line` and `column` of the
    * error are reported, but not the message, which may quote a secret.
    */
-  parse(text: string): unknown;
+  parse(text: string, options?: ParseOptions): unknown;
+  /** The place of the value with this path in a text that was parsed; undefined if it is unknown. For messages only. */
+  placeOf?(text: string, path: readonly string[]): Place | undefined | Promise<Place | undefined>;
 }
 
 export function isParser(value: unknown): value is ConfigParser {
@@ -30,16 +41,17 @@ export async function parseBytes(
   bytes: Uint8Array,
   parser: ConfigParser,
   source: string,
+  options: ParseOptions = {},
 ): Promise<ConfigMap> {
   const text = textOf(bytes, source);
   if (text.trim() === '') throw configError('ERR_CONFIG_PARSE', source, 'the text is empty');
   let values: unknown;
   try {
-    values = await parser.parse(text);
+    values = await parser.parse(text, options);
   } catch (error) {
     throw error instanceof PackageError ? error : parseError(error, parser, source);
   }
-  return configMapOf(values, source);
+  return withPlaces(configMapOf(values, source), (path) => parser.placeOf?.(text, path));
 }
 
 /**
@@ -57,9 +69,8 @@ export function textOf(bytes: Uint8Array, source: string): string {
 /** If the parser crashed, `cause` says where. */
 function parseError(error: unknown, parser: ConfigParser, source: string): ConfigError {
   if (error instanceof ConfigError) {
-    const [problem] = sourceProblems(error, source);
-    const { message = error.message, path, line, column } = problem ?? {};
-    return configError('ERR_CONFIG_PARSE', source, message, { path, line, column });
+    const problems = sourceProblems(error, source);
+    return new ConfigError('ERR_CONFIG_PARSE', problems[0]?.message ?? error.message, { problems });
   }
   const { line, column } = Object(error) as { readonly line?: unknown; readonly column?: unknown };
   const where = { line: positive(line), column: positive(column) };

@@ -3,18 +3,48 @@ import { errnoOf } from '../core/errno.js';
 import { ConfigError, type ConfigErrorCode, type ConfigProblem } from './config-error.js';
 import { PackageError } from '../core/package-error.js';
 import { redactError, ResilientError } from '../core/resilient-error.js';
+import type { Place } from './places.js';
+
+/** Where a problem is. */
+interface Where extends Place {
+  readonly path?: readonly string[] | undefined;
+}
 
 /** A `ConfigError` with one problem. */
 export function configError(
   code: ConfigErrorCode,
   source: string,
   message: string,
-  { cause, ...where }: Pick<ConfigProblem, 'path' | 'line' | 'column'> & ErrorOptions = {},
+  { cause, ...where }: Where & ErrorOptions = {},
 ): ConfigError {
-  // Omitted rather than undefined, because problems are part of the status, which is JSON-safe.
-  const known = Object.fromEntries(Object.entries(where).filter(([, value]) => value !== undefined));
-  const problem: ConfigProblem = { code, source, message, ...known };
-  return new ConfigError(code, problemText(problem), { problems: [problem], cause });
+  const problem = problemAt(code, source, message, where);
+  return new ConfigError(code, problem.message, { problems: [problem], cause });
+}
+
+/** A problem whose message is one line with its place. */
+export function problemAt(
+  code: ConfigProblem['code'],
+  source: string,
+  message: string,
+  { path, line, column, name, file = source }: Where = {},
+): ConfigProblem {
+  const setBy = name === undefined ? '' : ` (set by ${name})`;
+  const key = path?.length ? `${path.join('.')}${setBy}: ` : '';
+  return {
+    code,
+    source,
+    message: `${placeText(file, { line, column })}${key}${message}`,
+    // Omitted rather than undefined, because problems are part of the status, which is JSON-safe.
+    ...(path && { path }),
+    ...(line !== undefined && { line }),
+    ...(column !== undefined && { column }),
+  };
+}
+
+/** The source, line and column before a message. */
+export function placeText(source: string, { line, column }: Place): string {
+  const place = [source, line, column].filter((part) => part !== undefined && part !== '').join(':');
+  return place && `${place}: `;
 }
 
 /** What a parser of this library refuses. The caller of the parser adds the source. */
@@ -37,15 +67,10 @@ export function isUnsafeNumber(value: unknown, text: string): boolean {
   return Math.abs(value) > (isInteger ? Number.MAX_SAFE_INTEGER : Number.MAX_VALUE);
 }
 
-/** A problem as one line of text. */
-function problemText({ source, path, line, column, message }: ConfigProblem): string {
-  const place = [source, line, column].filter((part) => part !== undefined && part !== '').join(':');
-  return `${place && `${place}: `}${path?.length ? `${path.join('.')}: ` : ''}${message}`;
-}
-
 /** The error for a configuration that cannot be used, with all of its problems. */
 export function invalid(problems: readonly ConfigProblem[], cause?: Error): ConfigError {
-  const list = problems.map((problem) => `\n  ${problemText(problem)}`).join('');
+  const separator = problems.length === 1 ? ' ' : '\n  ';
+  const list = problems.map(({ message }) => `${separator}${message}`).join('');
   return new ConfigError('ERR_CONFIG_INVALID', `The configuration cannot be used:${list}`, {
     problems,
     cause,
@@ -56,13 +81,19 @@ export function invalid(problems: readonly ConfigProblem[], cause?: Error): Conf
 export function sourceProblems(error: unknown, source: string): readonly ConfigProblem[] {
   if (error instanceof ConfigError) {
     const { code, message, problems } = error;
-    if (problems.length === 0) return [{ code, source, message }];
-    return problems.map((problem) => ({ ...problem, source: problem.source || source }));
+    if (problems.length === 0) return [problemAt(code, source, message)];
+    return problems.map((problem) => (problem.source === '' ? inSource(problem, source) : problem));
   }
-  if (error instanceof PackageError) return [{ code: error.code, source, message: error.message }];
+  if (error instanceof PackageError) return [problemAt(error.code, source, error.message)];
   const kind = errnoOf(error) ?? (error instanceof Error ? error.name : typeof error);
   const said = redactError(error).message;
   const message =
     error instanceof ResilientError ? error.message : `cannot read it${said && `: ${said}`} (${kind})`;
-  return [{ code: 'ERR_CONFIG_UNREADABLE', source, message }];
+  return [problemAt('ERR_CONFIG_UNREADABLE', source, message)];
+}
+
+/** A problem of a text whose source was not known yet. */
+function inSource(problem: ConfigProblem, source: string): ConfigProblem {
+  const separator = problem.line === undefined ? ': ' : ':';
+  return { ...problem, source, message: `${source}${separator}${problem.message}` };
 }

@@ -5,8 +5,12 @@
  */
 import { shortened } from '../core/redaction.js';
 import { ConfigError, type ConfigProblem } from './config-error.js';
-import { isMap } from './config-value.js';
+import { allowedAt, isSecretPath } from './config-description.js';
+import { depthOf } from './config-value.js';
+import { isServiceLink, SERVICE_LINK } from './environment.js';
 import type { Layer } from './merge.js';
+import { problemAt } from './problems.js';
+import type { Place } from './places.js';
 
 /** Nobody reads more issues than this. */
 const MAX_PROBLEMS = 100;
@@ -24,30 +28,57 @@ const TYPES: ReadonlySet<string> = new Set(
 /** The source of problems that do not come from a single source. */
 export const NO_SOURCE = 'validate';
 
+/** What was validated. */
+interface Validated {
+  /** The layers that were merged into the values. */
+  readonly layers: readonly Layer[];
+  /** The JSON Schema of the validator, if it has one. */
+  readonly schema: unknown;
+}
+
 /**
  * Converts the issues of a validator into problems without values. The issues may have any shape, because a validator
  * may throw anything.
  * @param issues `{ message, path }` each, as in Standard Schema.
- * @param layers the layers that were merged into these values.
  */
-export function problemsOf(issues: readonly unknown[], layers: readonly Layer[]): readonly ConfigProblem[] {
-  // A copy, because arrays of arktype are instances of a class, of which map() would create more.
-  const problems = [...issues.slice(0, MAX_PROBLEMS)].map((issue): ConfigProblem => {
+export async function problemsOf(
+  issues: readonly unknown[],
+  { layers, schema }: Validated,
+): Promise<readonly ConfigProblem[]> {
+  const problemOf = async (issue: unknown): Promise<ConfigProblem> => {
     const path = pathOf(issue);
     const origin =
       path.length > 0 ? layers.findLast((layer) => depthOf(layer.values, path) === path.length) : undefined;
-    return {
-      code: 'ERR_CONFIG_SCHEMA',
-      source: origin?.source ?? NO_SOURCE,
-      path: path.map((key) => shortened(key, MAX_KEY_LENGTH)),
-      message: messageOf(issue),
-    };
-  });
+    const place = origin && (await placeIn(origin, path));
+    const message = messageOf(issue, isSecretPath(path) ? undefined : allowedAt(schema, path));
+    const isLink = origin?.setsPaths === true && isServiceLink(valueAt(origin.values, path));
+    return problemAt(
+      'ERR_CONFIG_SCHEMA',
+      origin?.source ?? NO_SOURCE,
+      isLink ? `${message}; ${SERVICE_LINK}` : message,
+      {
+        ...place,
+        path: path.map((key) => shortened(key, MAX_KEY_LENGTH)),
+      },
+    );
+  };
+  const problems: ConfigProblem[] = [];
+  // Not all at once: each may read a text again to find its line.
+  for (const issue of issues.slice(0, MAX_PROBLEMS)) problems.push(await problemOf(issue));
   const more = issues.length - problems.length;
   if (more > 0) {
     problems.push({ code: 'ERR_CONFIG_SCHEMA', source: NO_SOURCE, message: `${more} more problems` });
   }
   return problems;
+}
+
+/** A parser of other code may fail to find it. */
+async function placeIn({ placeOf }: Layer, path: readonly string[]): Promise<Place | undefined> {
+  try {
+    return await placeOf(path);
+  } catch {
+    return undefined;
+  }
 }
 
 /** The issues of a thrown value: those that schema libraries attach to their errors, or else the error itself. */
@@ -56,14 +87,26 @@ export function thrownIssues(thrown: unknown): readonly unknown[] {
   return Array.isArray(issues) && issues.length > 0 ? issues : [thrown];
 }
 
-function messageOf(issue: unknown): string {
+/** @param allowed the values that the schema allows there. */
+function messageOf(issue: unknown, allowed: readonly unknown[] | undefined): string {
   if (issue instanceof ConfigError) return issue.message;
+  const one = allowed?.map((value) => JSON.stringify(value)).join(', ') ?? listedIn(issue);
+  if (one !== undefined) return `expected one of ${one}`;
   const expected = expectedType(issue);
   if (expected !== undefined) return `expected ${expected}`;
   const rule = ['code', 'type'].map((name) => member(issue, name)).find(isIdentifier);
   if (rule !== undefined) return `refused by the rule ${rule}${limitIn(issue)}`;
   const kind = [issue instanceof Error ? issue.name : undefined].find(isIdentifier);
   return `refused${kind === undefined ? '' : ` (${kind})`}; to say why, throw a ConfigError`;
+}
+
+/** The words of an enum: valibot has no JSON Schema, and its `expected` is made of the schema alone. */
+function listedIn(issue: unknown): string | undefined {
+  const [kind, type, expected] = ['kind', 'type', 'expected'].map((name) => member(issue, name));
+  const isEnum = kind === 'schema' && (type === 'picklist' || type === 'enum');
+  return isEnum && typeof expected === 'string'
+    ? expected.replace(/^\((.*)\)$/, '$1').replaceAll(' | ', ', ')
+    : undefined;
 }
 
 /** The type that a schema wants. What else libraries have in this member may quote the value. */
@@ -102,14 +145,6 @@ function member(of: unknown, name: string): unknown {
   }
 }
 
-/** The number of keys of a path that exist. */
-export function depthOf(value: unknown, path: readonly string[]): number {
-  let below = value;
-  for (const [depth, key] of path.entries()) {
-    const has =
-      (isMap(below) || Array.isArray(below)) && Object.prototype.propertyIsEnumerable.call(below, key);
-    if (!has) return depth;
-    below = (below as Readonly<Record<string, unknown>>)[key];
-  }
-  return path.length;
+function valueAt(value: unknown, path: readonly string[]): unknown {
+  return path.reduce((below, key) => member(below, key), value);
 }

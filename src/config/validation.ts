@@ -1,6 +1,7 @@
 /** Turns merged values into a configuration. */
 import type { Clock } from '../core/clock.js';
 import { withDeadline } from '../core/deadline.js';
+import { jsonSchemaOf } from './config-description.js';
 import { ConfigError, type ConfigProblem } from './config-error.js';
 import { isMap, type ConfigMap } from './config-value.js';
 import { NO_SOURCE, problemsOf, thrownIssues } from './schema-issues.js';
@@ -34,8 +35,9 @@ export async function validateLayers<T>(
   { validate, timeoutMs, clock, signal }: ValidationOptions<T>,
 ): Promise<Verdict<T>> {
   const merged = mergeLayers(layers);
-  const refuse = (issues: readonly unknown[]): Verdict<T> => ({
-    problems: problemsOf(issues, merged.layers),
+  if (merged.problems.length > 0) return { problems: merged.problems };
+  const refuse = async (issues: readonly unknown[]): Promise<Verdict<T>> => ({
+    problems: await problemsOf(issues, { layers: merged.layers, schema: jsonSchemaOf(validate) }),
   });
   let late: ConfigError | undefined;
   try {
@@ -46,12 +48,12 @@ export async function validateLayers<T>(
       late: () =>
         (late = new ConfigError('ERR_CONFIG_TIMEOUT', `validate did not return within ${timeoutMs} ms`)),
     });
-    return 'issues' in answer ? refuse(answer.issues) : answer;
+    return 'issues' in answer ? await refuse(answer.issues) : answer;
   } catch (error) {
     if (signal.aborted) throw error;
     return late && error === late
       ? { problems: [{ code: late.code, source: NO_SOURCE, message: late.message }] }
-      : refuse(thrownIssues(error));
+      : await refuse(thrownIssues(error));
   }
 }
 

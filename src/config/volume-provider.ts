@@ -1,14 +1,18 @@
+import { isUtf8 } from 'node:buffer';
 import { extname } from 'node:path';
 
 import { divideOptions, flag, matching, nonEmptyString } from '../core/options.js';
+import { arePatterns, Globs, type IgnorePattern } from '../fs/globs.js';
 import { isMap, type ConfigMap } from './config-value.js';
 import { nestedValues, type NamedEntry } from './nested-values.js';
-import { isParser, parseBytes, textOf, type ConfigParser } from './parser.js';
+import { isParser, textOf, type ConfigParser } from './parser.js';
 import { configError } from './problems.js';
+import { withPlaces } from './places.js';
 import {
   PROVIDER_OPTIONS,
   PROVIDER_WATCHER_OPTION_NAMES,
   WatchedProvider,
+  type Collect,
   type WatchedProviderOptions,
 } from './watched-provider.js';
 
@@ -26,9 +30,24 @@ export interface VolumeProviderOptions extends WatchedProviderOptions {
    * password. Default false.
    */
   readonly trim?: boolean | undefined;
+  /** The keys that are provided: globs, regular expressions or functions. Default: all. */
+  readonly include?: readonly IgnorePattern[] | undefined;
+  /** The keys that are not, even if `include` matches them. Default: none. */
+  readonly ignore?: readonly IgnorePattern[] | undefined;
+  /** The keys that are provided in base64, as in `binaryData` of a ConfigMap: `['*.jks']`. Default: none. */
+  readonly base64?: readonly IgnorePattern[] | undefined;
 }
 
+const patterns = matching<readonly IgnorePattern[] | undefined>(
+  undefined,
+  'an array of globs such as "*.jks", regular expressions and functions',
+  arePatterns,
+);
+
 const OPTIONS = {
+  include: patterns,
+  ignore: patterns,
+  base64: patterns,
   parsers: matching<Readonly<Record<string, ConfigParser>>>(
     {},
     'an object of parsers by extension, such as { yaml: yamlParser }',
@@ -41,7 +60,8 @@ const OPTIONS = {
 
 /**
  * Provides the keys of a mounted ConfigMap or Secret, all from one revision. Also reads other directories with that
- * layout (`AtomicVolume`), and plain directories, where only each single file is consistent.
+ * layout (`AtomicVolume`), and plain directories, where only each single file is consistent. A key that is not text, such
+ * as a keystore, is left out with a warning, unless `ignore` or `base64` names it; one with a parser must be text.
  *
  * ```ts
  * const provider = new VolumeProvider('/etc/db', { trim: true }); // keys host, password
@@ -52,6 +72,9 @@ export class VolumeProvider extends WatchedProvider {
   readonly #parsers: ReadonlyMap<string, ConfigParser>;
   readonly #delimiter: string;
   readonly #trim: boolean;
+  readonly #include: Globs | undefined;
+  readonly #ignore: Globs;
+  readonly #base64: Globs;
 
   /**
    * Does no I/O.
@@ -66,6 +89,9 @@ export class VolumeProvider extends WatchedProvider {
     this.#parsers = new Map(byExtension.map(([extension, parser]) => [withDot(extension), parser]));
     this.#delimiter = own.delimiter ?? '';
     this.#trim = own.trim;
+    this.#include = own.include && new Globs(own.include);
+    this.#ignore = new Globs(own.ignore ?? []);
+    this.#base64 = new Globs(own.base64 ?? []);
   }
 
   /**
@@ -78,7 +104,9 @@ export class VolumeProvider extends WatchedProvider {
     if (snapshot.kind === 'file') {
       throw configError('ERR_CONFIG_UNREADABLE', this.name, 'it is a file: use a FileProvider');
     }
-    const files = [...snapshot.files];
+    const files = [...snapshot.files].filter(
+      ([key]) => (this.#include?.matches(key) ?? true) && !this.#ignore.matches(key),
+    );
     return new Map(files.map(([key, file]) => [key, this.bytesOf(file, `${this.name}/${key}`)]));
   }
 
@@ -89,19 +117,29 @@ export class VolumeProvider extends WatchedProvider {
    */
   async read(): Promise<ConfigMap | undefined> {
     const files = await this.readFiles();
-    if (!files) return undefined;
+    return files && this.collectWarnings((collect) => this.#valuesIn(files, collect));
+  }
+
+  async #valuesIn(files: ReadonlyMap<string, Buffer>, collect: Collect): Promise<ConfigMap> {
     const entries: NamedEntry[] = [];
     for (const [name, bytes] of files) {
       const source = `${this.name}/${name}`;
       const extension = extname(name);
       const parser = this.#parsers.get(extension.toLowerCase());
-      entries.push(
-        parser
-          ? { name, key: name.slice(0, -extension.length), value: await parseBytes(bytes, parser, source) }
-          : { name, key: name, value: this.#textOf(bytes, source) },
-      );
+      if (this.#base64.matches(name)) {
+        entries.push({ name, key: name, value: bytes.toString('base64') });
+      } else if (parser) {
+        const value = await this.parse(bytes, parser, source, collect);
+        entries.push({ name, key: name.slice(0, -extension.length), value });
+      } else if (isUtf8(bytes)) {
+        entries.push({ name, key: name, value: this.#textOf(bytes, source) });
+      } else collect(source, { code: 'binary', message: NOT_TEXT });
     }
-    return nestedValues(entries, this.#delimiter, this.name);
+    const { values, placeOf } = nestedValues(entries, this.#delimiter, this.name);
+    return withPlaces(values, async (path) => {
+      const { name, ...place } = (await placeOf(path)) ?? {};
+      return name === undefined ? undefined : { ...place, file: `${this.name}/${name}` };
+    });
   }
 
   #textOf(bytes: Buffer, source: string): string {
@@ -109,6 +147,9 @@ export class VolumeProvider extends WatchedProvider {
     return this.#trim ? text.trim() : text;
   }
 }
+
+const NOT_TEXT =
+  'the key is not text, and left out; the option "base64" of the VolumeProvider provides it, "ignore" ends this warning';
 
 function withDot(extension: string): string {
   return `.${extension.replace(/^\./, '').toLowerCase()}`;

@@ -10,12 +10,20 @@ import type { Change } from '../watch/change.js';
 import { ResilientWatcher } from '../watch/resilient-watcher.js';
 import { WATCHER_OPTION_NAMES, type ResilientWatcherOptions } from '../watch/watcher-options.js';
 import type { ConfigProvider, ProviderCallback, ProviderHealth } from './config-provider.js';
-import { configError } from './problems.js';
+import type { ConfigMap } from './config-value.js';
+import { parseBytes, type ConfigParser } from './parser.js';
+import { configError, placeText } from './problems.js';
+import type { ConfigWarning, Place } from './places.js';
 
 /** Options of all providers that read from disk, including those of `ResilientWatcher`. */
 export interface WatchedProviderOptions extends Omit<ResilientWatcherOptions, 'maxContentBytes'> {
   /** Whether the path may be missing; it then provides no values. Default false: reading a missing path fails. */
   readonly optional?: boolean | undefined;
+  /**
+   * Whether merge keys of YAML (`<<: *base`) are merged, as viper, koanf, Helm and js-yaml 4 do. Default false: a file with
+   * a merge key is refused, because YAML 1.2 has none. In quotes, `<<` is an ordinary key.
+   */
+  readonly merge?: boolean | undefined;
   /** The maximum size of a file, bytes; a larger one is refused. Default 1 MiB, the limit of a ConfigMap or Secret. */
   readonly maxBytes?: number | undefined;
 }
@@ -23,6 +31,7 @@ export interface WatchedProviderOptions extends Omit<ResilientWatcherOptions, 'm
 /** The options that every provider has. */
 export const PROVIDER_OPTIONS = {
   optional: flag(false),
+  merge: flag(false),
   maxBytes: READ_LIMITS.maxContentBytes,
 };
 
@@ -34,12 +43,16 @@ export const PROVIDER_WATCHER_OPTION_NAMES = WATCHER_OPTION_NAMES.filter(
 /** The events of the watcher that a `ConfigLoader` reports as its own. */
 const REPEATED = ['start', 'close', 'change', 'degraded', 'recovered', 'readable', 'unreadable'] as const;
 
+/** Receives a warning about a source, without its place in the message. */
+export type Collect = (source: string, warning: ConfigWarning & Place) => void;
+
 /** The arguments of a provider, with defaults filled in. */
 interface ProviderSettings {
   /** The class, and its word for the path, for messages. */
   readonly owner: { readonly name: string; readonly argument: string };
   readonly path: string | URL;
   readonly optional: boolean;
+  readonly merge: boolean;
   readonly maxBytes: number;
   readonly watching: ResilientWatcherOptions;
 }
@@ -65,16 +78,19 @@ export abstract class WatchedProvider implements ConfigProvider {
   /** See `WatchedProviderOptions.maxBytes`. */
   protected readonly maxBytes: number;
   readonly #optional: boolean;
+  readonly #merge: boolean;
   readonly #newWatcher: () => ResilientWatcher;
   /** Reads the path even if it is not started. */
   #watcher: ResilientWatcher;
   #digest: string | undefined;
+  #warnings: readonly ConfigWarning[] = [];
   /** Whether the watcher has reported a state, and whether it can read the target now. */
   #hasReported = false;
   #isReadable = true;
 
   /** @throws {TypeError | RangeError} for an invalid path or option. */
-  protected constructor({ owner, path, optional, maxBytes, watching }: ProviderSettings) {
+  protected constructor({ owner, path, optional, merge, maxBytes, watching }: ProviderSettings) {
+    this.#merge = merge;
     this.#optional = optional;
     this.maxBytes = maxBytes;
     this.name = absolutePath(checkPath(owner.name, owner.argument, path));
@@ -87,7 +103,35 @@ export abstract class WatchedProvider implements ConfigProvider {
     return this.#digest;
   }
 
+  /** What may surprise the author of the values last read, such as a `#` within a value of a `.env` file. */
+  get warnings(): readonly ConfigWarning[] {
+    return this.#warnings;
+  }
+
   abstract read(): Promise<unknown>;
+
+  /** Reads the values, and collects the warnings about them. */
+  protected async collectWarnings<T>(read: (collect: Collect) => Promise<T>): Promise<T> {
+    const warnings: ConfigWarning[] = [];
+    const values = await read((source, { code, message, ...place }) =>
+      warnings.push({ code, message: `${placeText(source, place)}${message}` }),
+    );
+    this.#warnings = warnings;
+    return values;
+  }
+
+  /** Parses bytes with the options of this provider. */
+  protected parse(
+    bytes: Uint8Array,
+    parser: ConfigParser,
+    source: string,
+    collect: Collect,
+  ): Promise<ConfigMap> {
+    return parseBytes(bytes, parser, source, {
+      merge: this.#merge,
+      warn: (warning) => collect(source, warning),
+    });
+  }
 
   /**
    * Calls back after each change, including creation and deletion, and on each error; for a volume, after each revision

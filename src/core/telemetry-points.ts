@@ -26,7 +26,7 @@ export interface ProblemSummary {
   readonly line?: number | undefined;
   /** The column, from 1. */
   readonly column?: number | undefined;
-  /** What is wrong, without values. */
+  /** What is wrong in one line, with the source, line, column and path that are known; without values. */
   readonly message: string;
 }
 

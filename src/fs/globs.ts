@@ -14,7 +14,7 @@
  * the path: at each mismatch, the latest `*` takes one more character, and no earlier `*` is reconsidered.
  */
 import { ListenerError } from '../core/errors.js';
-import { hasMethods } from '../core/options.js';
+import { hasMethods, isNonEmptyString } from '../core/options.js';
 
 /**
  * A pattern of ignored paths: a glob, a regular expression or a function of the path relative to the watched
@@ -63,6 +63,19 @@ export class Globs {
     } catch (error) {
       throw new ListenerError('ignore', error);
     }
+  }
+}
+
+/** Whether a value is an array of valid patterns. */
+export function arePatterns(value: unknown): boolean {
+  if (!Array.isArray(value)) return false;
+  const isPattern = (each: unknown): boolean =>
+    isNonEmptyString(each) || each instanceof RegExp || typeof each === 'function';
+  if (!value.every(isPattern)) return false;
+  try {
+    return Boolean(new Globs(value as IgnorePattern[]));
+  } catch {
+    return false;
   }
 }
 

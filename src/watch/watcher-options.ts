@@ -2,7 +2,6 @@ import {
   fileSystem,
   flag,
   hasMethods,
-  isNonEmptyString,
   matching,
   milliseconds,
   nonEmptyString,
@@ -11,7 +10,7 @@ import {
   type Option,
 } from '../core/options.js';
 import { READING_CALLS, type ReadingCalls } from '../fs/calls.js';
-import { Globs, type IgnorePattern } from '../fs/globs.js';
+import { arePatterns, type IgnorePattern } from '../fs/globs.js';
 import type { Clock } from '../core/clock.js';
 import type { Random } from '../core/random.js';
 import type { WatchBackend } from '../core/watch-backend.js';
@@ -206,18 +205,6 @@ function refuseMisplaced(given: unknown): void {
   throw new TypeError(
     `${OWNER}: option "${name}" belongs inside "recursive", as in { recursive: { ${name}: … } }`,
   );
-}
-
-function arePatterns(value: unknown): boolean {
-  if (!Array.isArray(value)) return false;
-  const isPattern = (each: unknown): boolean =>
-    isNonEmptyString(each) || each instanceof RegExp || typeof each === 'function';
-  if (!value.every(isPattern)) return false;
-  try {
-    return Boolean(new Globs(value as IgnorePattern[]));
-  } catch {
-    return false;
-  }
 }
 
 function hasName(value: unknown): boolean {

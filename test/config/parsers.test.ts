@@ -5,8 +5,10 @@ import {
   ConfigLoader,
   dotenvParser,
   FileProvider,
+  jsoncParser,
   jsonParser,
   tomlParser,
+  VolumeProvider,
   yamlParser,
   type ConfigError,
   type ConfigParser,
@@ -85,8 +87,21 @@ const bad: [string, ConfigParser, string | Buffer, string, string?][] = [
   ['__proto__', jsonParser, `{"a": [{"__proto__": "${SECRET}"}]}`, 'ERR_CONFIG_PARSE'],
   ['constructor', jsonParser, `{"constructor": {"x": "${SECRET}"}}`, 'ERR_CONFIG_PARSE'],
   ['prototype', jsonParser, `{"a": {"prototype": {}}}`, 'ERR_CONFIG_PARSE'],
-  ['a duplicate __proto__', jsonParser, '{"__proto__":1,"__proto__":2}', 'ERR_CONFIG_PARSE', '1:16'],
+  ['a duplicate __proto__', jsonParser, '{"__proto__":1,"__proto__":2}', 'ERR_CONFIG_PARSE', '1:2'],
   ['deep nesting', jsonParser, '{"a":'.repeat(100_000), 'ERR_CONFIG_PARSE', '1:1001'],
+  ['a comment', jsonParser, '{"a": 1} // x', 'ERR_CONFIG_PARSE', '1:10'],
+  ['a parse error', jsoncParser, `// c\n{"a": ${SECRET},}`, 'ERR_CONFIG_PARSE', '2:7'],
+  ['a duplicate key', jsoncParser, `{"a": "${SECRET}",\n"a": 2,}`, 'ERR_CONFIG_PARSE', '2:1'],
+  ['__proto__', jsoncParser, `{"a": [{"__proto__": "${SECRET}"}]}`, 'ERR_CONFIG_PARSE', '1:9'],
+  ['deep nesting', jsoncParser, '[//\n'.repeat(100_000), 'ERR_CONFIG_PARSE', '201:1'],
+  ['an integer that loses digits', jsoncParser, '{"a": 9007199254740993,}', 'ERR_CONFIG_PARSE', '1:7'],
+  ['only a comment', jsoncParser, '// x', 'ERR_CONFIG_PARSE'],
+  ['a merge key', yamlParser, `a: &a {x: ${SECRET}}\nb:\n  <<: *a`, 'ERR_CONFIG_PARSE', '3:3'],
+  ['a merge key in brackets', yamlParser, `a: [{ <<: {x: ${SECRET}} }]`, 'ERR_CONFIG_PARSE', '1:7'],
+  ['a number that is octal elsewhere', yamlParser, 'mode: 0644', 'ERR_CONFIG_PARSE', '1:7'],
+  ['a number that loses its 0', yamlParser, 'zip:\n  - -08', 'ERR_CONFIG_PARSE', '2:5'],
+  ['a number that is octal elsewhere', tomlParser, 'mode = 0644', 'ERR_CONFIG_PARSE', '1:8'],
+  ['a number that is octal elsewhere', jsonParser, '{"mode": 0644}', 'ERR_CONFIG_PARSE', '1:11'],
   ['a parse error', yamlParser, `a: 1\nb: "${SECRET}`, 'ERR_CONFIG_PARSE', '2:12'],
   ['a value that is none', yamlParser, `a: @${SECRET}`, 'ERR_CONFIG_PARSE', '1:4'],
   ['deep nesting in brackets', yamlParser, '['.repeat(100_000), 'ERR_CONFIG_PARSE', '1:203'],
@@ -147,7 +162,14 @@ test('the message of a custom parser is not quoted, its line and column are', as
     },
   };
   await expect(parse(parser, SECRET)).rejects.toMatchObject({
-    problems: [{ code: 'ERR_CONFIG_PARSE', line: 3, column: 7, message: 'the mine parser failed' }],
+    problems: [
+      {
+        code: 'ERR_CONFIG_PARSE',
+        line: 3,
+        column: 7,
+        message: expect.stringMatching(/\/config:3:7: the mine parser failed$/) as string,
+      },
+    ],
   });
 });
 
@@ -179,6 +201,108 @@ test('what kept a package from being loaded is the cause of what load() rejects 
     code: 'ERR_CONFIG_INVALID',
     cause: { code: 'ERR_PACKAGE', cause: { message: dynamic.message } },
   });
+});
+
+/** https://yaml.org/type/merge.html */
+const MERGES = `
+center: &CENTER { x: 1, y: 2 }
+left: &LEFT { x: 0, y: 2 }
+big: &BIG { r: 10 }
+small: &SMALL { r: 1 }
+all:
+  - { x: 1, y: 2, r: 10, label: l }
+  - { <<: *CENTER, r: 10, label: l }
+  - <<: [*CENTER, *BIG]
+    label: l
+  - <<: [*BIG, *LEFT, *SMALL]
+    x: 1
+    label: l
+  - <<: *CENTER
+    <<: *BIG
+    label: l
+  - { label: l, x: 1, <<: [*LEFT, *BIG] }
+quoted: { "<<": 1 }
+`;
+
+test('the option `merge` of a provider and of yamlParser merges the merge keys of YAML, except quoted ones', async () => {
+  const values = (await yamlParser.parse(MERGES, { merge: true })) as Record<string, unknown>;
+  expect(values['all']).toEqual(Array(6).fill({ x: 1, y: 2, r: 10, label: 'l' }));
+  expect(values['quoted']).toEqual({ '<<': 1 });
+  const directory = temporaryDirectory();
+  const path = join(directory, 'app.yaml');
+  writeFileSync(path, MERGES);
+  expect(await new FileProvider(path, { merge: true }).read()).toEqual(values);
+  const volume = new VolumeProvider(directory, { merge: true, parsers: { yaml: yamlParser } });
+  expect(await volume.read()).toEqual({ app: values });
+  await expect(new FileProvider(path).read()).rejects.toThrow(/app\.yaml:8:7: the merge key "<<" .* "merge"/);
+});
+
+test.each([
+  ['a text', 'a: { <<: x }'],
+  ['a list of texts', 'a: { <<: [x] }'],
+  ['an alias to nothing', 'a: { <<: *x }'],
+  ['itself', 'a: &a { <<: *a }'],
+])('a merge key with %s is refused', async (_, text) => {
+  await expect(yamlParser.parse(text, { merge: true })).rejects.toMatchObject({ code: 'ERR_CONFIG_PARSE' });
+});
+
+test('merge keys that multiply are refused', async () => {
+  const levels = Array.from({ length: 30 }, (_, n) => `a${n + 1}: &a${n + 1} { <<: [*a${n}, *a${n}] }`);
+  await expect(yamlParser.parse(`a0: &a0 { x: 1 }\n${levels.join('\n')}`, { merge: true })).rejects.toThrow(
+    'more than 1000000 values are merged',
+  );
+  const large = `a: &a { b: [${'0,'.repeat(20_000)}] }\nc:\n${'  - { <<: *a }\n'.repeat(100)}`;
+  await expect(yamlParser.parse(large, { merge: true })).rejects.toThrow('values are merged');
+});
+
+test('a number of YAML 1.2 is read, also in octal, and words of YAML 1.1 are text', async () => {
+  expect(
+    await parse(yamlParser, 'a: 0\nb: 0o17\nc: 0x1F\nd: -0.5\ne: "007"\nf: off\ng: 1_000\nh: 12:30\n09: x'),
+  ).toEqual({
+    a: 0,
+    b: 15,
+    c: 31,
+    d: -0.5,
+    e: '007',
+    f: 'off',
+    g: '1_000',
+    h: '12:30',
+    '09': 'x',
+  });
+});
+
+test('a "#" that ends an unquoted value without white space before it is a warning', async () => {
+  const path = join(temporaryDirectory(), '.env');
+  writeFileSync(path, `A=x # c\nPASS=p@ss#${SECRET}\r\nB='a#b' # c\nC="a"#c\nD=#x\n# E=a#b\nexport F=\t#x\n`);
+  const provider = new FileProvider(path);
+  expect(await provider.read()).toEqual({ A: 'x', PASS: 'p@ss', B: 'a#b', C: 'a', D: '', F: '' });
+  const says = 'its value ends before the "#", as in dotenv; put it in quotes if the "#" belongs to it';
+  expect(provider.warnings).toEqual([
+    { code: 'comment', message: `${path}:2:10: PASS: ${says}` },
+    { code: 'comment', message: `${path}:5:3: D: ${says}` },
+  ]);
+  writeFileSync(path, 'A=x');
+  await provider.read();
+  expect(provider.warnings).toEqual([]);
+});
+
+test.each<[string, ConfigParser, string, string[], string]>([
+  ['JSON', jsonParser, '{\n "a": [1,\n  {"b": 2}]}', ['a', '1', 'b'], '3:9'],
+  ['JSONC', jsoncParser, '{\n // c\n "a": 1,\n}', ['a'], '3:7'],
+  ['YAML', yamlParser, 'a:\n  - 1\n  - b: 2', ['a', '1', 'b'], '3:8'],
+  ['YAML behind an alias', yamlParser, 'a: &a\n  b: 2\nc: *a', ['c', 'b'], '2:6'],
+  [
+    'YAML behind merge keys',
+    yamlParser,
+    'a: &a\n  b: 2\nc: &c {<<: *a}\nd: {<<: [{e: 1}, *c]}',
+    ['d', 'b'],
+    '2:6',
+  ],
+  ['dotenv', dotenvParser, 'A=1\r\nB="x\ny"\nC=2', ['C'], '4:'],
+])('a parser knows where a value stands in %s', async (_, parser, text, path, place) => {
+  const { line, column } = (await parser.placeOf?.(text, path)) ?? {};
+  expect(`${line}:${column ?? ''}`).toBe(place);
+  expect(await parser.placeOf?.(text, ['nothing', '7'])).toBeUndefined();
 });
 
 test('an error about a missing package names it, with the reason and the command to run', async () => {
@@ -314,6 +438,7 @@ test.each([
 
 test.each([
   ['app.json', '{"n":1}'],
+  ['app.jsonc', '{\n  // one\n  "n": 1, /* more */\n}'],
   ['app.yaml', 'n: 1'],
   ['app.YML', 'n: 1'],
   ['app.toml', 'n = 1'],
@@ -333,6 +458,6 @@ test('without a parser and without a known extension the error says what to pass
   const path = join(temporaryDirectory(), 'config');
   writeFileSync(path, '{}');
   await expect(new FileProvider(path).read()).rejects.toThrow(
-    /config: pass the option "parser"; only \.json, \.yaml, /,
+    /config: pass the option "parser"; only \.json, \.jsonc, \.yaml, /,
   );
 });
