@@ -189,8 +189,8 @@ export const MUTANTS = [
   [
     'a quiet period does not begin again',
     'watch/pending.ts',
-    'before && looksSame(before.appearance, appearance) ? before.unchangedSince : now',
-    'before ? before.unchangedSince : now',
+    'const isSame = before !== undefined && isKnown && looksSame(before.appearance, appearance);',
+    'const isSame = before !== undefined;',
   ],
   [
     'nothing is looked at again after it is listened to',
@@ -271,7 +271,7 @@ export const MUTANTS = [
   [
     'a wait goes on although the mount was replaced',
     mounts,
-    'if (this.#mounts.get(mount.point)?.id !== mount.id) abandon();',
+    'if (this.#waitsFor(path).id !== mount.id) abandon();',
     'void abandon;',
   ],
   [
@@ -308,8 +308,8 @@ export const MUTANTS = [
   [
     'an error after the rename says that readers see the old file',
     replaceFile,
-    "progress.published = true;\n  progress.step = 'sync-directory';",
-    "progress.step = 'sync-directory';",
+    'progress.published = true;\n  call.hasPublished(place);',
+    'call.hasPublished(place);',
   ],
   ['a volume is not synced', 'write/write-volume.ts', "if (durability === 'full') yield* volume.sync();", ''],
   [
