@@ -52,11 +52,11 @@ test.each<[message: RegExp, call: () => unknown]>([
     () => credentials('/etc/db', any({ encode: 'hex' })),
   ],
   [
-    /^FileProvider: unknown option "interval"; known are parser, optional, maxBytes, /,
+    /^FileProvider: unknown option "interval"; known are parser, optional, merge, maxBytes, /,
     () => new FileProvider('a.yaml', any({ interval: 1 })),
   ],
   [
-    /^VolumeProvider: unknown option "parser"; known are parsers, /,
+    /^VolumeProvider: unknown option "parser"; known are include, ignore, base64, parsers, /,
     () => new VolumeProvider('/etc/app', any({ parser: {} })),
   ],
   [
@@ -114,7 +114,7 @@ test.each<[message: RegExp, call: () => unknown]>([
   [/got a FileProvider/, () => new ConfigLoader(any({ sources: [new FileProvider('app.yaml')] }))],
   [/got { file }/, () => new ConfigLoader(any({ sources: [{ file: 'app.yaml' }] }))],
   [
-    /^ConfigLoader: sources\[0\]\.env: unknown option "prefx"; known are prefix, delimiter, transform, env$/,
+    /^ConfigLoader: sources\[0\]\.env: unknown option "prefx"; known are prefix, delimiter, transform, allowEmpty, env$/,
     () => new ConfigLoader(any({ sources: [{ env: { prefx: 'APP_' } }] })),
   ],
   [
@@ -122,7 +122,7 @@ test.each<[message: RegExp, call: () => unknown]>([
     () => new ConfigLoader(any({ sources: [{ env: { prefix: null } }] })),
   ],
   [
-    /^ConfigLoader: sources\[1\]\.env: unknown option "env"; known are prefix, delimiter, transform$/,
+    /^ConfigLoader: sources\[1\]\.env: unknown option "env"; known are prefix, delimiter, transform, allowEmpty$/,
     () =>
       new ConfigLoader(
         any({ sources: [{ values: {} }, { provider: new FileProvider('a'), env: { prefix: '', env: {} } }] }),

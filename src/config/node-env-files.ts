@@ -13,7 +13,8 @@ export interface NodeEnvFilesOptions extends FileProviderOptions {
 /**
  * The sources for a file and for its variant for the environment, which takes precedence and may be missing: `app.yaml`
  * and `app.production.yaml`, `.env` and `.env.production`. The variant of a file called `default` has the name of the
- * environment only, as in node-config: `default.json` and `production.json`.
+ * environment only, as in node-config: `default.json` and `production.json`. Of several environments (`NODE_ENV=eu,canary`),
+ * the later one takes precedence.
  *
  *     sources: [...nodeEnvFiles('/etc/app/app.yaml'), { env: { prefix: 'APP_' } }]
  *
@@ -23,12 +24,17 @@ export interface NodeEnvFilesOptions extends FileProviderOptions {
 export function nodeEnvFiles(path: string | URL, options: NodeEnvFilesOptions = {}): ProviderSource[] {
   const { nodeEnv = process.env['NODE_ENV'], ...rest } = options;
   const file = checkPath('nodeEnvFiles', 'path', path);
-  const sources = [{ provider: new FileProvider(file, rest) }];
-  if (!nodeEnv) return sources;
-  if (!/^[\w.-]+$/.test(nodeEnv)) {
-    throw new TypeError(`nodeEnvFiles: NODE_ENV must be a part of a file name, got ${describe(nodeEnv)}`);
-  }
   const { dir, name, ext } = parse(file);
-  const ofEnvironment = format({ dir, name: name === 'default' ? nodeEnv : `${name}.${nodeEnv}`, ext });
-  return [...sources, { provider: new FileProvider(ofEnvironment, { ...rest, optional: true }) }];
+  const variants = nodeEnv ? nodeEnv.split(',').map((each) => each.trim()) : [];
+  const wrong = variants.find((each) => !/^[\w.-]+$/.test(each));
+  if (wrong !== undefined) {
+    throw new TypeError(`nodeEnvFiles: NODE_ENV must be a part of a file name, got ${describe(wrong)}`);
+  }
+  return [
+    { provider: new FileProvider(file, rest) },
+    ...variants.map((each) => {
+      const variant = format({ dir, name: name === 'default' ? each : `${name}.${each}`, ext });
+      return { provider: new FileProvider(variant, { ...rest, optional: true }) };
+    }),
+  ];
 }

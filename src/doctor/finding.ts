@@ -123,6 +123,10 @@ const KINDS = {
     severity: 'note',
     fix: 'Set a shorter `expirationSeconds` (at least 600): kubelet replaces a token at 80% of its lifetime, and after 24 h at the latest.',
   },
+  SERVICE_LINKS: {
+    severity: 'note',
+    fix: 'Set `enableServiceLinks: false` in the spec of the pod, unless the program reads these variables.',
+  },
   SPLIT_CERTIFICATE: {
     severity: 'note',
     fix: 'Use `credentialBundlePath` instead of `keyPath` and `certificateChainPath`: a reader of two files can get the key of one certificate and the chain of another.',

@@ -4,6 +4,7 @@ import { certificateFindings } from './certificate-findings.js';
 import { fields, list, sourcesOf, text, type Fields } from './fields.js';
 import { finding, type Finding } from './finding.js';
 import { missingGroup } from './missing-group.js';
+import { serviceLinks } from './service-links.js';
 import { trustFindings } from './trust-findings.js';
 
 /**
@@ -16,13 +17,18 @@ export function findingsInManifests(documents: readonly unknown[]): Finding[] {
     throw new TypeError(`findingsInManifests: documents must be an array, got ${describe(documents)}`);
   }
   const lists = new Set<Fields>();
-  return documents
-    .flatMap((document) => objectsIn(document, lists))
-    .flatMap((object) => {
-      const { kind, metadata } = object;
-      const where = `${text(kind)}/${text(fields(metadata)['name'])}`;
-      return [...immutable(object, where), ...podFindings(podSpecOf(object), claimsOf(object), where)];
-    });
+  const objects = documents.flatMap((document) => objectsIn(document, lists));
+  const services = objects.filter(({ kind }) => kind === 'Service');
+  return objects.flatMap((object) => {
+    const { kind, metadata } = object;
+    const where = `${text(kind)}/${text(fields(metadata)['name'])}`;
+    const { spec, labels } = podOf(object);
+    return [
+      ...immutable(object, where),
+      ...podFindings(spec, claimsOf(object), where),
+      ...serviceLinks({ spec, labels, namespace: text(fields(metadata)['namespace']) }, services, where),
+    ];
+  });
 }
 
 /** Expands a List into its objects. With YAML aliases, a list may occur in many places, even in itself. */
@@ -42,12 +48,12 @@ function immutable({ kind, immutable: isImmutable }: Fields, where: string): Fin
 }
 
 /** The pod in a Pod, a CronJob, or anything with a pod template. */
-function podSpecOf(object: Fields): Fields {
+function podOf(object: Fields): { readonly spec: Fields; readonly labels: Fields } {
   const spec = fields(object['spec']);
-  if (object['kind'] === 'Pod') return spec;
+  if (object['kind'] === 'Pod') return { spec, labels: fields(fields(object['metadata'])['labels']) };
   const job = fields(fields(spec['jobTemplate'])['spec']);
   const template = fields(('template' in spec ? spec : job)['template']);
-  return fields(template['spec']);
+  return { spec: fields(template['spec']), labels: fields(fields(template['metadata'])['labels']) };
 }
 
 /** The volumes that a StatefulSet makes of its claims. */

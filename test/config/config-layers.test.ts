@@ -102,6 +102,7 @@ test('the file of the environment overrides the one without, and may come and go
 test('without an environment there is one file, and one that leaves the directory is refused', () => {
   const names = (nodeEnv: string, path = '/etc/app.yaml'): string[] =>
     nodeEnvFiles(path, { nodeEnv }).map(({ provider }) => provider.name);
+  expect(names('eu, canary')).toEqual(['/etc/app.yaml', '/etc/app.eu.yaml', '/etc/app.canary.yaml']);
   expect(names('')).toEqual(['/etc/app.yaml']);
   expect(names('test', '/app/.env')).toEqual(['/app/.env', '/app/.env.test']);
   expect(names('production', '/app/default.json')).toEqual(['/app/default.json', '/app/production.json']);

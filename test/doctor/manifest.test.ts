@@ -282,3 +282,21 @@ test('a finding names the object, the container, the mount and the fix', () => {
     fix: expect.stringContaining('Mount the whole volume') as string,
   });
 });
+
+test('a Service that sets variables like those of a pod is a finding, unless the pod has no service links', () => {
+  const service = {
+    kind: 'Service',
+    metadata: { name: 'my-app' },
+    spec: { selector: { app: 'web' } },
+  };
+  const found = (spec: object, labels: object, namespace?: string): string[] => {
+    const pod = { kind: 'Pod', metadata: { name: 'p', labels, namespace }, spec };
+    return findingsInManifests([service, pod]).map(({ id }) => id);
+  };
+  const containers = [{ name: 'c', env: [{ name: 'MY_APP_LEVEL', value: 'info' }] }];
+  expect(found({ containers }, {})).toEqual(['SERVICE_LINKS']);
+  expect(found({ containers: [{ name: 'c' }] }, { app: 'web' })).toEqual(['SERVICE_LINKS']);
+  expect(found({ containers: [{ name: 'c' }] }, { app: 'other' })).toEqual([]);
+  expect(found({ containers }, { app: 'web' }, 'other')).toEqual([]);
+  expect(found({ containers, enableServiceLinks: false }, { app: 'web' })).toEqual([]);
+});
