@@ -50,7 +50,7 @@ export function logTo(logger: StructuredLogger | Console, options?: LogOptions):
   const write = writerTo(logger);
   // Returns what the logger returns: the rejection of an asynchronous one is handled.
   const log = ({ level, text }: Line, fields: object): unknown =>
-    write(level === 'routine' ? routineLevel : level, fields, text);
+    write(level === 'routine' ? routineLevel : level, fields, text.replaceAll(/\n\s*/g, ' '));
   return observe({
     point(point) {
       const { component, ...details } = point.message;

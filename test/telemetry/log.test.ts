@@ -74,6 +74,20 @@ test('each event is one line whose level says whether it needs attention', async
   });
 });
 
+test('a message of several lines is logged as one line', () => {
+  const component = new SampleComponent('ConfigLoader', 'lines');
+  const entries = logOf(component);
+  const error = new TargetError(
+    'ERR_TARGET_IO',
+    '/a',
+    'It cannot be used:\n  a.yaml:1:2: x\n  b.yaml:3:4: y',
+  );
+  component.emitEvent('unreadable', { error });
+  expect(entries.map(([, text]) => text)).toEqual([
+    'ConfigLoader "lines": unreadable: It cannot be used: a.yaml:1:2: x b.yaml:3:4: y',
+  ]);
+});
+
 test('the level option applies to routine lines only', () => {
   const component = new SampleComponent('ConfigLoader', 'quiet');
   const entries = logOf(component, { level: 'debug' });
