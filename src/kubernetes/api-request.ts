@@ -6,6 +6,7 @@ import {
 } from 'node:http';
 import { Agent, request as requestHttps, type RequestOptions } from 'node:https';
 
+import { untilAborted } from '../core/abort.js';
 import { USER_AGENT } from '../core/version.js';
 
 /** Discovery documents have some 100 KiB, tokens 2 KiB. */
@@ -15,8 +16,8 @@ export const MAX_BODY_BYTES = 4 * 1024 * 1024;
 export interface ApiAccess {
   /** Its URL. */
   readonly server: string;
-  /** Adds the TLS settings, the credentials, and an agent for this request only. */
-  authenticate(options: RequestOptions): Promise<void>;
+  /** Adds the TLS settings, the credentials, and an agent for this request only; a plugin is given up when the signal aborts. */
+  authenticate(options: RequestOptions, signal: AbortSignal): Promise<void>;
 }
 
 /** One request to an API server. */
@@ -113,7 +114,7 @@ interface Sent {
 async function send(access: ApiAccess, request: ApiRequest, kept?: Agent): Promise<Sent> {
   const { method, path, body, type = 'application/json', accept = 'application/json', signal } = request;
   const options: RequestOptions = {};
-  await access.authenticate(options);
+  await untilAborted(access.authenticate(options, signal), signal);
   const own = options.agent;
   const text = body === undefined ? undefined : JSON.stringify(body);
   const headers = {

@@ -11,6 +11,7 @@ import { PackageError } from '../core/package-error.js';
 import { readFile } from '../fs/read-file.js';
 import type { ReadingPorts } from '../fs/stable-read.js';
 import type { ApiAccess } from './api-request.js';
+import { boundPlugins } from './exec-plugins.js';
 import { checkCertificates } from './kubeconfig.js';
 
 const PACKAGE = '@kubernetes/client-node';
@@ -70,7 +71,10 @@ export async function kubeConfigAccess(
   const { kubeConfig, cluster, user } = await freshKubeConfig(source, client, ports);
   const through = (config: KubeConfig): ApiAccess => ({
     server: cluster.server,
-    authenticate: (options) => config.applyToHTTPSOptions(options),
+    authenticate: (options, signal) => {
+      boundPlugins(config, signal);
+      return config.applyToHTTPSOptions(options);
+    },
   });
   return {
     tokenFile: tokenFileOf(user),

@@ -7,13 +7,19 @@ import { Agent } from 'node:https';
 import type { KubeConfig } from '@kubernetes/client-node';
 
 import type { Clock } from '../core/clock.js';
+import { withDeadline } from '../core/deadline.js';
 import { checkPath, fileSystem, isPath, PORT_OPTIONS, resolveOptions } from '../core/options.js';
 import { redactError } from '../core/resilient-error.js';
 import { systemRandom } from '../core/random.js';
 import { READING_CALLS, type ReadingCalls } from '../fs/calls.js';
 import { redact } from '../core/redaction.js';
 import { ApiFailure, linesOfApi, requestApi, type ApiAccess, type ApiRequest } from './api-request.js';
-import { kubeConfigAccess, KUBE_CONFIG_OPTION, loadClientNode } from './cluster-access.js';
+import {
+  kubeConfigAccess,
+  KUBE_CONFIG_OPTION,
+  loadClientNode,
+  type ClusterAccess,
+} from './cluster-access.js';
 import { podAccess } from './pod-access.js';
 import { ownCredentials } from './request-credentials.js';
 
@@ -50,9 +56,12 @@ const OPTIONS = {
 /** An idle connection is closed after this time, ms: earlier than the API server does it. */
 const IDLE_MS = 30_000;
 
+/** Reading credentials, or running a plugin that asks a cloud for them, takes at most this time, ms. */
+const CREDENTIALS_TIMEOUT_MS = 30_000;
+
 /**
- * Creates a client of one cluster. Requests share connections; each watch has its own. No redirect is followed, and at
- * most 4 MiB of an answer, or of a line of a watch, are read.
+ * Creates a client of one cluster. Requests share connections; each watch has its own. No redirect is followed, at most
+ * 4 MiB of an answer, or of a line of a watch, are read, and a plugin of the kubeconfig has 30 s.
  * @throws {TypeError} for a wrong option.
  */
 export function clusterClient(options?: ClusterClientOptions): ClusterClient {
@@ -61,23 +70,38 @@ export function clusterClient(options?: ClusterClientOptions): ClusterClient {
   const kubeConfig = isPath(given) ? checkPath(owner, 'option "kubeConfig"', given) : given;
   const ports = { fs, clock, random: systemRandom };
   const agent = new Agent({ keepAlive: true, timeout: IDLE_MS, scheduling: 'lifo' });
-  const authenticated = async (): Promise<{ access: ApiAccess; secrets: string[] }> => {
-    const cluster =
-      kubeConfig === undefined
-        ? await podAccess(ports)
-        : await kubeConfigAccess(kubeConfig, await loadClientNode(), ports);
-    const { access, secret } = await ownCredentials({ cluster, ports });
-    return { access, secrets: secret === undefined ? [] : [secret] };
+  const inTime = <T>(work: (signal: AbortSignal) => Promise<T>, signal: AbortSignal): Promise<T> =>
+    withDeadline(work, {
+      clock,
+      timeoutMs: CREDENTIALS_TIMEOUT_MS,
+      signal,
+      late: () => new Error(`the credentials took over ${CREDENTIALS_TIMEOUT_MS / 1_000} s`),
+    });
+  const clusterOf = async (): Promise<ClusterAccess> =>
+    kubeConfig === undefined
+      ? await podAccess(ports)
+      : await kubeConfigAccess(kubeConfig, await loadClientNode(), ports);
+  const accessIn = async (signal: AbortSignal): Promise<{ access: ApiAccess; secrets: string[] }> => {
+    const { access, secret } = await inTime(
+      async () => ownCredentials({ cluster: await clusterOf(), ports }),
+      signal,
+    );
+    const authenticate: ApiAccess['authenticate'] = (added, until) =>
+      inTime((given) => access.authenticate(added, given), until);
+    return {
+      access: { server: access.server, authenticate },
+      secrets: secret === undefined ? [] : [secret],
+    };
   };
   return {
     async request(request) {
-      const { access, secrets } = await authenticated();
+      const { access, secrets } = await accessIn(request.signal);
       return requestApi(access, request, agent).catch((error: unknown) => {
         throw withoutSecrets(error, secrets);
       });
     },
     async *lines(request) {
-      const { access, secrets } = await authenticated();
+      const { access, secrets } = await accessIn(request.signal);
       try {
         yield* linesOfApi(access, request);
       } catch (error) {

@@ -19,6 +19,7 @@ import {
 } from '../core/options.js';
 import type { ReadingCalls } from '../fs/calls.js';
 import { redactError } from '../core/resilient-error.js';
+import { untilAborted } from '../core/abort.js';
 import { systemRandom } from '../core/random.js';
 import type { TokenAnswer, TokenClient, TokenCredential } from '../core/token-client.js';
 import { READING_CALLS } from '../fs/calls.js';
@@ -127,8 +128,11 @@ export function tokenRequestClient(options: TokenRequestClientOptions): TokenCli
         spec: { audiences: [...audiences], expirationSeconds, ...(boundObjectRef && { boundObjectRef }) },
       };
       try {
-        if (api) return await mint(givenApi(api, account, await loadClientNode(), signal), body);
-        return await mintWithAnyOf(settings, { body, projected, signal, refused, secrets });
+        const minted = api
+          ? loadClientNode().then((client) => mint(givenApi(api, account, client, signal), body))
+          : mintWithAnyOf(settings, { body, projected, signal, refused, secrets });
+        // What comes before the request does not end with the signal.
+        return await untilAborted(minted, signal);
       } catch (error) {
         if (signal.aborted) throw signal.reason;
         throw tokenFailure(error, { account: `${account.namespace}/${account.name}`, refused, secrets });
