@@ -36,6 +36,11 @@ export class MountIndex {
     return keysIn(this.#versions, prefix);
   }
 
+  /** Undefined if the object does not exist, or has not been listed yet. */
+  version(key: string): string | undefined {
+    return this.#versions.get(key);
+  }
+
   /** Replaces or removes a pod; returns what was known of it. */
   setPod(name: string, pod: MountingPod | undefined): MountingPod | undefined {
     const known = this.#pods.get(name);
@@ -62,7 +67,6 @@ export class MountIndex {
    * @param at monotonic ms; undefined if it is not known when the object changed.
    */
   setObject(key: string, version: string | undefined, at: number | undefined): string[] {
-    if (this.#versions.get(key) === version) return [];
     if (version === undefined) this.#versions.delete(key);
     else this.#versions.set(key, version);
     if (at === undefined) return [];

@@ -1,30 +1,41 @@
 /**
- * Follows the objects of one resource: a list, and then a watch from the version of the list.
+ * Follows the objects of one resource: a list, and then watches from the version of the list. The rules are those of the
+ * reflector of client-go, except for silence, which that takes for health.
  *
- * | what happens                                      | next                                         |
- * |---------------------------------------------------|----------------------------------------------|
- * | a list succeeds                                   | a watch                                      |
- * | a list fails                                      | a list, after a delay                        |
- * | a page of a list is longer than is read of it     | the same page with fewer objects             |
- * | a watch ends as agreed, or after it was silent    | a watch from the last version                |
- * | the connection is lost                            | a watch from the last version, after a delay |
- * | a watch is refused, or sends nonsense             | a list, after a delay                        |
- * | a watch that continues another one is 410 Gone    | a list                                       |
- * | a watch after a list is 410 Gone                  | a list, after a delay                        |
- * | `resyncIntervalMs` have passed since the list     | a list                                       |
+ * | step  | what happens                                        | next                                           |
+ * |-------|-----------------------------------------------------|------------------------------------------------|
+ * | list  | the first page has everything                       | a watch                                        |
+ * |       | it does not                                         | a streaming list                               |
+ * |       | a streaming list is complete                        | the same stream is the watch                   |
+ * |       | a streaming list is refused, fails, or pauses       | the other pages, and a watch                   |
+ * |       | a page fails                                        | a list, after a delay                          |
+ * | watch | it ends as agreed                                   | a watch from the last version                  |
+ * |       | it ends early                                       | a watch from the last version, after a delay   |
+ * |       | the connection is lost, or the answer is 429        | a watch from the last version, after a delay   |
+ * |       | it sends nothing for longer than between bookmarks  | a list; if that finds a change, the watch fails |
+ * |       | it is 410 Gone, and the step before was a watch     | a list                                         |
+ * |       | it is refused otherwise, or sends nonsense          | a list, after a delay                          |
+ * | both  | `resyncIntervalMs` have passed since the list       | a list                                         |
  *
- * Delays double, to 5 s without an answer and to 30 s after a refusal, and start again from the first one once a watch has
- * lasted for 5 s. `Retry-After` is obeyed.
+ * A delay follows a failure of the step, except where a watch ended early or lost its connection after `LASTING_MS`, as
+ * load balancers end what is idle. A failure of a step ends with a success of the same step: a complete list; an event of
+ * a watch, or its end as agreed. Delays double, to 5 s without an answer and to 30 s after a refusal, and start again
+ * from the first one once a watch has lasted. `Retry-After` is obeyed. Nothing is learned from trouble: each list begins
+ * with whole pages.
  */
-import { onAbort } from '../core/abort.js';
-import type { Clock, Scheduled } from '../core/clock.js';
+import type { Clock } from '../core/clock.js';
 import { withDeadline } from '../core/deadline.js';
 import type { Random } from '../core/random.js';
 import { sleep } from '../core/sleep.js';
 import { ApiBackoff } from './api-backoff.js';
 import { apiFailureOf } from './api-failure.js';
-import { ApiFailure, TooLong } from './api-request.js';
 import type { ClusterClient } from './cluster-client.js';
+import { isEndOfList, nameOf, resourceVersionOf } from './object-metadata.js';
+import { MOST_OBJECTS, pagesOf } from './object-pages.js';
+import { SilentWatch, WatchStream } from './watch-stream.js';
+
+/** What succeeds or fails. */
+export type FollowerStep = 'list' | 'watch';
 
 /** What is followed, and who hears of it. */
 interface FollowerOptions<T> {
@@ -40,41 +51,44 @@ interface FollowerOptions<T> {
   readonly random: Random;
   /** What to keep of an object; undefined: nothing. */
   readonly read: (object: unknown) => T | undefined;
-  /** These objects exist, by `<namespace>/<name>`, and no others. */
-  readonly onList: (objects: ReadonlyMap<string, T>) => void;
+  /** These objects exist, by `<namespace>/<name>`, and no others. Returns whether that was not known. */
+  readonly onList: (objects: ReadonlyMap<string, T>) => boolean;
   /** An object has changed; undefined: it no longer exists, or there is nothing to keep of it. */
   readonly onChange: (name: string, object: T | undefined) => void;
   /** The API server did not answer, or ended a watch before its time. */
   readonly onInterruption: () => void;
-  /** A list is complete, or a watch has begun to speak. */
-  readonly onSuccess: () => void;
+  readonly onSuccess: (step: FollowerStep) => void;
   /** An attempt failed; the next one begins after `delayMs`. */
-  readonly onFailure: (error: unknown, delayMs: number) => void;
+  readonly onFailure: (step: FollowerStep, error: unknown, delayMs: number) => void;
 }
 
 const METADATA = 'g=meta.k8s.io;v=v1';
 
-/** Pods have some 10 KiB. */
-const OBJECTS_PER_PAGE = 250;
-const MOST_PAGES = 400;
 const PAGE_TIMEOUT_MS = 30_000;
 
-/** The API server sends a bookmark every minute, so a watch that is silent for longer is broken. */
+/** The next object of a streaming list comes in this time, ms, unless a proxy holds it back. */
+const STREAM_TIMEOUT_MS = 10_000;
+
+/** The API server sends a bookmark every minute, unless it has no watch cache: a watch that is silent for longer may be deaf. */
 const SILENCE_MS = 90_000;
+
+/** A watch lasts from this time to twice as long, so that not all begin again at once. */
 const WATCH_SECONDS = 300;
-/** The clock of the API server measures the time of a watch. */
-const EARLY_MS = 1_000;
+
 /** A watch that has lasted for this long was not refused. */
 const LASTING_MS = 5_000;
 
 export class ObjectFollower<T> {
   readonly #options: FollowerOptions<T>;
   readonly #backoff: ApiBackoff;
-  /** Where the next watch begins; undefined: the next attempt is a list. */
+  /** Where the next watch begins; undefined: a list is next. */
   #version: string | undefined;
   /** Monotonic ms. */
   #listedAt = -Infinity;
-  #pageSize = OBJECTS_PER_PAGE;
+  /** The watch that a streaming list has become. */
+  #stream: WatchStream | undefined;
+  /** Of the watch before the list, which tells whether anything was kept back. */
+  #silence: SilentWatch | undefined;
 
   constructor(options: FollowerOptions<T>) {
     this.#options = options;
@@ -83,125 +97,159 @@ export class ObjectFollower<T> {
 
   /** Rejects with the reason of the signal when that aborts; never otherwise. */
   async follow(signal: AbortSignal): Promise<never> {
-    const { clock } = this.#options;
+    const { clock, onInterruption, onFailure } = this.#options;
+    let before: FollowerStep | undefined;
     for (;;) {
+      const step = this.#version === undefined || this.#restMs() <= 0 ? 'list' : 'watch';
+      const isContinued = before === 'watch';
+      before = step;
       const beganAt = clock.monotonic();
-      const isContinued = this.#version !== undefined;
-      let failure: { error: unknown } | undefined;
+      let failure: unknown;
       try {
-        await this.#attempt(signal);
+        await (step === 'list' ? this.#list(signal) : this.#watch(signal));
+        if (step === 'list') continue;
       } catch (error) {
         signal.throwIfAborted();
-        failure = { error };
-        const refused = apiFailureOf(error);
-        if (refused) this.#version = undefined;
-        else this.#options.onInterruption();
-        // What is to be expected after a pause. An attempt that began with a list is delayed.
-        if (refused?.status === 410 && isContinued) continue;
+        failure = error;
       }
-      const isLasting = clock.monotonic() - beganAt >= LASTING_MS;
+      if (failure instanceof SilentWatch) {
+        this.#silence = failure;
+        this.#version = undefined;
+        continue;
+      }
+      const refused = apiFailureOf(failure);
+      const isLost = failure !== undefined && !refused;
+      if (isLost) onInterruption();
+      if (refused && refused.status !== 429) this.#version = undefined;
+      // To be expected after a pause.
+      if (refused?.status === 410 && isContinued) continue;
+      const isLasting = step === 'watch' && clock.monotonic() - beganAt >= LASTING_MS;
       if (isLasting) this.#backoff.reset();
-      if (isLasting && !failure) continue;
-      const delayMs = this.#backoff.after(failure?.error);
-      if (failure) this.#options.onFailure(failure.error, delayMs);
+      if (isLasting && failure === undefined) continue;
+      const delayMs = this.#backoff.after(failure);
+      const isEnd = failure === undefined || (isLasting && isLost);
+      if (!isEnd) onFailure(step, failure, delayMs);
       await sleep(clock, delayMs, { signal });
     }
   }
 
-  async #attempt(signal: AbortSignal): Promise<void> {
-    const { clock, resyncIntervalMs } = this.#options;
-    const ageMs = clock.monotonic() - this.#listedAt;
-    if (this.#version === undefined || ageMs >= resyncIntervalMs) await this.#list(signal);
-    const restMs = resyncIntervalMs - (clock.monotonic() - this.#listedAt);
-    await this.#watch(Math.max(1, Math.min(WATCH_SECONDS, Math.ceil(restMs / 1_000))), signal);
-  }
-
   async #list(signal: AbortSignal): Promise<void> {
-    const { clock, read, onList } = this.#options;
     this.#version = undefined;
     const objects = new Map<string, T>();
-    let version: string;
-    let from: string | undefined;
-    let pages = 0;
-    do {
-      const page = await this.#page(from, signal);
-      for (const object of page.items) {
-        const name = objectName(object);
-        const kept = name === undefined ? undefined : read(object);
-        if (name !== undefined && kept !== undefined) objects.set(name, kept);
-      }
-      pages += 1;
-      if (pages > MOST_PAGES) throw new ApiFailure(200, `the list has more than ${MOST_PAGES} pages`);
-      ({ version, next: from } = page);
-    } while (from !== undefined);
-    // Not before: a watch must not begin after a part of a list.
-    this.#version = version;
-    this.#listedAt = clock.monotonic();
-    onList(objects);
-    this.#options.onSuccess();
-  }
-
-  async #page(from: string | undefined, signal: AbortSignal): Promise<Page> {
-    const { client, clock } = this.#options;
-    for (;;) {
-      const path = this.#url({
-        limit: String(this.#pageSize),
-        ...(from !== undefined && { continue: from }),
-      });
-      const accept = this.#accept('PartialObjectMetadataList');
-      try {
-        const answer = await withDeadline(
-          (inTime) => client.request({ method: 'GET', path, accept, signal: inTime }),
-          {
-            clock,
-            timeoutMs: PAGE_TIMEOUT_MS,
-            signal,
-            late: () => new Error(`the list took over ${PAGE_TIMEOUT_MS} ms`),
-          },
-        );
-        return pageOf(answer);
-      } catch (error) {
-        if (!(error instanceof TooLong) || this.#pageSize === 1) throw error;
-        this.#pageSize = Math.ceil(this.#pageSize / 4);
-      }
+    let isFirst = true;
+    for await (const { items, version, next } of pagesOf((parameters) => this.#page(parameters, signal))) {
+      if (isFirst && next !== undefined && (await this.#streamList(signal))) return;
+      isFirst = false;
+      for (const object of items) this.#keep(objects, object);
+      if (next === undefined) this.#listed(objects, version);
     }
   }
 
-  async #watch(seconds: number, signal: AbortSignal): Promise<void> {
-    const { client, clock, read, onChange, onSuccess, onInterruption } = this.#options;
-    const endsAt = clock.monotonic() + seconds * 1_000;
+  /** Resolves to false if the pages have to be read; their failure says more. */
+  async #streamList(signal: AbortSignal): Promise<boolean> {
+    const { clock } = this.#options;
+    const objects = new Map<string, T>();
+    const stream = this.#open({ sendInitialEvents: 'true', resourceVersionMatch: 'NotOlderThan' }, signal);
+    let addedAt = clock.monotonic();
+    try {
+      for (let events = 0; events < MOST_OBJECTS; events += 1) {
+        // What does not know streaming lists may send other events forever.
+        const event = await stream.next(addedAt + STREAM_TIMEOUT_MS - clock.monotonic());
+        if (!event) return false;
+        const { type, object } = event;
+        const version = resourceVersionOf(object);
+        if (type === 'BOOKMARK' && isEndOfList(object) && version !== undefined) {
+          this.#listed(objects, version);
+          this.#stream = stream;
+          return true;
+        }
+        if (type === 'ADDED') addedAt = clock.monotonic();
+        this.#keep(objects, object, type === 'DELETED');
+      }
+    } catch {
+      signal.throwIfAborted();
+    } finally {
+      if (this.#stream !== stream) stream.close();
+    }
+    return false;
+  }
+
+  #keep(objects: Map<string, T>, object: unknown, isDeleted = false): void {
+    const name = nameOf(object);
+    if (name === undefined) return;
+    const kept = isDeleted ? undefined : this.#options.read(object);
+    if (kept === undefined) objects.delete(name);
+    else objects.set(name, kept);
+  }
+
+  /** Not before a list is complete: a watch must not begin after a part of it. */
+  #listed(objects: ReadonlyMap<string, T>, version: string): void {
+    const { clock, onList, onSuccess, onInterruption, onFailure } = this.#options;
+    const silence = this.#silence;
+    this.#silence = undefined;
+    this.#version = version;
+    this.#listedAt = clock.monotonic();
+    const isNew = onList(objects);
+    onSuccess('list');
+    if (!silence || !isNew) return;
+    onInterruption();
+    onFailure('watch', silence, 0);
+  }
+
+  async #watch(signal: AbortSignal): Promise<void> {
+    const { read, onChange, onSuccess, onInterruption } = this.#options;
+    const stream = this.#stream ?? this.#open({ resourceVersion: this.#version ?? '' }, signal);
+    this.#stream = undefined;
+    let isHeard = false;
+    try {
+      for (let event = await stream.next(SILENCE_MS); event; event = await stream.next(SILENCE_MS)) {
+        const { type, object } = event;
+        isHeard = true;
+        onSuccess('watch');
+        const name = nameOf(object);
+        if (name !== undefined) onChange(name, type === 'DELETED' ? undefined : read(object));
+        this.#version = resourceVersionOf(object) ?? this.#version;
+      }
+    } finally {
+      stream.close();
+    }
+    if (stream.isOver) onSuccess('watch');
+    else if (isHeard || stream.ageMs >= LASTING_MS) onInterruption();
+    else throw new Error('the watch ended at once, without an event');
+  }
+
+  /** How long until the next list, ms. */
+  #restMs(): number {
+    const { clock, resyncIntervalMs } = this.#options;
+    return this.#listedAt + resyncIntervalMs - clock.monotonic();
+  }
+
+  #page(parameters: Readonly<Record<string, string>>, signal: AbortSignal): Promise<unknown> {
+    const { client, clock } = this.#options;
+    const [path, accept] = [this.#url(parameters), this.#accept('PartialObjectMetadataList')];
+    return withDeadline((inTime) => client.request({ method: 'GET', path, accept, signal: inTime }), {
+      clock,
+      timeoutMs: PAGE_TIMEOUT_MS,
+      signal,
+      late: () => new Error(`the list took over ${PAGE_TIMEOUT_MS} ms`),
+    });
+  }
+
+  #open(parameters: Readonly<Record<string, string>>, signal: AbortSignal): WatchStream {
+    const { client, clock, random, resyncIntervalMs } = this.#options;
+    const restMs = this.#version === undefined ? resyncIntervalMs : this.#restMs();
+    const longest = Math.round(WATCH_SECONDS * (1 + random()));
+    const seconds = Math.max(2, Math.min(longest, Math.ceil(restMs / 1_000)));
     const path = this.#url({
       watch: '1',
       allowWatchBookmarks: 'true',
-      resourceVersion: this.#version ?? '',
       timeoutSeconds: String(seconds),
+      ...parameters,
     });
-    const ended = new AbortController();
-    const forget = onAbort(signal, () => ended.abort(signal.reason));
-    const listen = (): Scheduled =>
-      clock.schedule(() => ended.abort(new Error(`the watch was silent for ${SILENCE_MS} ms`)), SILENCE_MS);
-    let silence = listen();
-    try {
-      const accept = this.#accept('PartialObjectMetadata');
-      for await (const line of client.lines({ method: 'GET', path, accept, signal: ended.signal })) {
-        silence.cancel();
-        silence = listen();
-        if (line.trim() === '') continue;
-        const { type, object } = eventOf(line);
-        onSuccess();
-        const name = objectName(object);
-        if (name !== undefined) onChange(name, type === 'DELETED' ? undefined : read(object));
-        this.#version = versionOf(object) ?? this.#version;
-        signal.throwIfAborted();
-      }
-    } catch (error) {
-      // Unless it was ended for its silence.
-      if (signal.aborted || !ended.signal.aborted) throw error;
-    } finally {
-      silence.cancel();
-      forget();
-    }
-    if (clock.monotonic() < endsAt - EARLY_MS) onInterruption();
+    const accept = this.#accept('PartialObjectMetadata');
+    const open = (ended: AbortSignal): AsyncIterable<string> =>
+      client.lines({ method: 'GET', path, accept, signal: ended });
+    return new WatchStream(open, { clock, signal, seconds });
   }
 
   #url(parameters: Readonly<Record<string, string>>): string {
@@ -212,58 +260,4 @@ export class ObjectFollower<T> {
   #accept(as: string): string {
     return this.#options.isMetadataOnly ? `application/json;as=${as};${METADATA}` : 'application/json';
   }
-}
-
-interface Page {
-  readonly items: readonly unknown[];
-  readonly version: string;
-  readonly next: string | undefined;
-}
-
-function pageOf(answer: unknown): Page {
-  const { items: found, metadata } = Object(answer) as { items?: unknown; metadata?: unknown };
-  // An empty list of metadata says null.
-  const items = found === null ? [] : found;
-  const { continue: next } = Object(metadata) as { continue?: unknown };
-  const version = versionOf(answer);
-  if (!Array.isArray(items) || version === undefined) throw new ApiFailure(200, 'the answer is not a list');
-  return { items, version, next: typeof next === 'string' && next !== '' ? next : undefined };
-}
-
-/** @throws {ApiFailure} for what is not an event, and for the event of a failure, such as 410 Gone. */
-function eventOf(line: string): { type: string; object: unknown } {
-  let event: unknown;
-  try {
-    event = JSON.parse(line);
-  } catch {
-    throw new ApiFailure(200, 'the watch sent a line that is not JSON');
-  }
-  const { type, object } = Object(event) as { type?: unknown; object?: unknown };
-  if (type === 'ERROR') {
-    const { code, message } = Object(object) as { code?: unknown; message?: unknown };
-    throw new ApiFailure(
-      typeof code === 'number' ? code : 500,
-      typeof message === 'string' ? message : 'the watch failed',
-      { body: object },
-    );
-  }
-  if (typeof type !== 'string' || typeof object !== 'object' || object === null)
-    throw new ApiFailure(200, 'the watch sent something that is not an event');
-  return { type, object };
-}
-
-function versionOf(object: unknown): string | undefined {
-  const { resourceVersion } = metadataOf(object);
-  return typeof resourceVersion === 'string' && resourceVersion !== '' ? resourceVersion : undefined;
-}
-
-/** `<namespace>/<name>`; undefined for bookmarks, and for what is not an object. */
-function objectName(object: unknown): string | undefined {
-  const { namespace, name } = metadataOf(object);
-  const isNamed = typeof namespace === 'string' && typeof name === 'string' && name !== '';
-  return isNamed ? `${namespace}/${name}` : undefined;
-}
-
-function metadataOf(object: unknown): Readonly<Record<string, unknown>> {
-  return Object((Object(object) as { metadata?: unknown }).metadata) as Readonly<Record<string, unknown>>;
 }

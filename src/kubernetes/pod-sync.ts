@@ -18,11 +18,12 @@ import { Outcome } from '../core/outcome.js';
 import type { Random } from '../core/random.js';
 import type { Verdict } from '../core/status-description.js';
 import { clusterClient, type ClusterClient } from './cluster-client.js';
+import { statusOf } from './api-failure.js';
 import { clusterFailure } from './cluster-failure.js';
 import type { KubernetesError } from './kubernetes-error.js';
 import { MountIndex } from './mount-index.js';
 import { mountingPod, type MountingPod, type ObjectKind } from './mounted-objects.js';
-import { ObjectFollower } from './object-follower.js';
+import { ObjectFollower, type FollowerStep } from './object-follower.js';
 import { namesIn } from './patch-lane.js';
 import { PatchQueue, type DuePatch } from './patch-queue.js';
 import { patchPod } from './pod-patch.js';
@@ -136,8 +137,9 @@ const OPTIONS = {
  * changes nothing, and several replicas need no leader. Nothing is restarted, and if no `PodSync` runs, kubelet delivers
  * after its period.
  *
- * `start()` resolves once everything has been listed; failures until then are retried. Objects that changed while no
- * `PodSync` ran are delivered then to pods that have the annotation, and by kubelet to the others.
+ * Namespaces and kinds are followed independently: one that is forbidden or gone is reported, and the others are synced.
+ * `start()` resolves once everything has been listed that is not forbidden; other failures are retried. Objects that
+ * changed while no `PodSync` ran are delivered then to pods that have the annotation, and by kubelet to the others.
  */
 export class PodSync extends Component<PodSyncEvents, PodSyncStatus> {
   readonly #options: ReturnType<typeof resolveOptions<typeof OPTIONS>>;
@@ -146,7 +148,9 @@ export class PodSync extends Component<PodSyncEvents, PodSyncStatus> {
   readonly #queue: PatchQueue;
   readonly #kinds: readonly ObjectKind[];
   readonly #health = new RequestHealth();
-  #isListed = false;
+  readonly #namespaces: readonly (string | undefined)[];
+  /** What has been listed: `<resource>/`, or `<resource>/<namespace>/`. */
+  readonly #listed = new Set<string>();
   #synced = 0;
   #repeated = 0;
   #behind = 0;
@@ -164,6 +168,7 @@ export class PodSync extends Component<PodSyncEvents, PodSyncStatus> {
     this.#options = resolved;
     this.#client = resolved.client ?? clusterClient({ clock });
     this.#kinds = resolved.secrets ? ['configmaps', 'secrets'] : ['configmaps'];
+    this.#namespaces = [...new Set<string | undefined>(resolved.namespaces ?? [undefined])];
     this.#queue = new PatchQueue({
       ...resolved,
       patch: (pod, due) => this.#patch(pod, due),
@@ -188,7 +193,7 @@ export class PodSync extends Component<PodSyncEvents, PodSyncStatus> {
       name,
       state,
       lastError,
-      listed: this.#isListed,
+      listed: this.#listed.size === this.#namespaces.length * (this.#kinds.length + 1),
       healthy: this.#health.isHealthy,
       pods: this.#index.pods,
       objects: this.#index.objects,
@@ -204,36 +209,51 @@ export class PodSync extends Component<PodSyncEvents, PodSyncStatus> {
   }
 
   protected override async onRunning(): Promise<void> {
-    const namespaces = [...new Set<string | undefined>(this.#options.namespaces ?? [undefined])];
-    // A pod that is known has to have a digest of everything it mounts.
-    await Promise.all(this.#kinds.flatMap((kind) => namespaces.map((of) => this.#followObjects(kind, of))));
-    await Promise.all(namespaces.map((namespace) => this.#followPods(namespace)));
-    this.#isListed = true;
+    // None waits for another one, which may be forbidden.
+    await Promise.all(
+      this.#namespaces.flatMap((namespace) => [
+        ...this.#kinds.map((kind) => this.#followObjects(kind, namespace)),
+        this.#followPods(namespace),
+      ]),
+    );
   }
 
   protected override onClose(): void {
     this.#queue.close();
   }
 
-  /** Resolves once the objects have been listed. */
   #followObjects(kind: ObjectKind, namespace: string | undefined): Promise<void> {
-    const prefix = namespace === undefined ? `${kind}/` : `${kind}/${namespace}/`;
-    let isFirst = true;
-    const set = (name: string, version: string | undefined): void => {
+    const scope = scopeOf(kind, namespace);
+    const set = (name: string, version: string | undefined): boolean => {
       const key = `${kind}/${name}`;
       const now = this.#options.clock.monotonic();
-      this.#add(this.#index.setObject(key, version, isFirst ? undefined : now), now);
+      if (this.#index.version(key) === version) return false;
+      this.#add(this.#index.setObject(key, version, this.#listed.has(scope) ? now : undefined), now);
+      return true;
     };
-    const listed = (objects: ReadonlyMap<string, string>): void => {
-      const known = this.#index.objectsIn(prefix).map((key) => key.slice(kind.length + 1));
-      for (const name of known) if (!objects.has(name)) set(name, undefined);
-      for (const [name, version] of objects) set(name, version);
-      isFirst = false;
+    const listed = (objects: ReadonlyMap<string, string>): boolean => {
+      const known = this.#index.objectsIn(scope).map((key) => key.slice(kind.length + 1));
+      let isNew = false;
+      for (const name of known) if (!objects.has(name)) isNew = set(name, undefined) || isNew;
+      for (const [name, version] of objects) isNew = set(name, version) || isNew;
+      if (this.#listed.has(scope)) return isNew;
+      this.#listed.add(scope);
+      // Pods that were listed before it.
+      const outdated = this.#index
+        .podsIn(namespace)
+        .filter((name) => this.#isOutdated(this.#index.pod(name)));
+      this.#add(outdated, this.#options.clock.monotonic());
+      return isNew;
     };
-    return this.#follow({ resource: kind, namespace, read: versionOf, onList: listed, onChange: set });
+    return this.#follow({
+      resource: kind,
+      namespace,
+      read: versionOf,
+      onList: listed,
+      onChange: (name, version) => void set(name, version),
+    });
   }
 
-  /** Resolves once the pods have been listed. */
   #followPods(namespace: string | undefined): Promise<void> {
     const { namespaces, selector = namespaces ? undefined : DEFAULT_SELECTOR } = this.#options;
     return this.#follow<MountingPod>({
@@ -245,25 +265,41 @@ export class PodSync extends Component<PodSyncEvents, PodSyncStatus> {
       },
       read: (pod) => mountingPod(pod, this.#kinds),
       onList: (pods) => {
-        for (const name of this.#index.podsIn(namespace)) if (!pods.has(name)) this.#setPod(name, undefined);
-        for (const [name, pod] of pods) this.#setPod(name, pod);
+        let isNew = false;
+        for (const name of this.#index.podsIn(namespace))
+          if (!pods.has(name)) isNew = this.#setPod(name, undefined) || isNew;
+        for (const [name, pod] of pods) isNew = this.#setPod(name, pod) || isNew;
+        this.#listed.add(scopeOf('pods', namespace));
+        return isNew;
       },
-      onChange: (name, pod) => this.#setPod(name, pod),
+      onChange: (name, pod) => void this.#setPod(name, pod),
     });
   }
 
-  #setPod(name: string, pod: MountingPod | undefined): void {
+  /** Returns whether that was not known. */
+  #setPod(name: string, pod: MountingPod | undefined): boolean {
     const known = this.#index.setPod(name, pod);
     if (!pod || (known && known.uid !== pod.uid)) this.#queue.delete(name);
-    if (!pod) return;
+    if (!pod) return known !== undefined;
     const [digest, repetition = '0'] = pod.annotation?.split('.') ?? [];
     if (digest === this.#index.digestOf(pod)) this.#queue.has(name, Number(repetition) || 0);
-    if (known?.uid === pod.uid) return;
+    if (known?.uid === pod.uid) return known.annotation !== pod.annotation;
     const now = this.#options.clock.monotonic();
     // Its annotation is out of date, or kubelet may have mounted the old version of an object before we knew the pod.
-    const isOutdated = digest !== undefined && digest !== this.#index.digestOf(pod);
-    const changedAt = isOutdated ? now : this.#index.recentChange(pod, now);
+    const changedAt = this.#isOutdated(pod) ? now : this.#index.recentChange(pod, now);
     if (changedAt !== undefined) this.#add([name], changedAt);
+    return true;
+  }
+
+  /** Whether the annotation says other versions than exist, as far as all that the pod mounts is known. */
+  #isOutdated(pod: MountingPod | undefined): boolean {
+    const [digest] = pod?.annotation?.split('.') ?? [];
+    if (!pod || digest === undefined) return false;
+    const isKnown = this.#kinds.every((kind) => {
+      const isListed = [undefined, pod.namespace].some((of) => this.#listed.has(scopeOf(kind, of)));
+      return isListed || !pod.objects.some(({ key }) => key.startsWith(scopeOf(kind, undefined)));
+    });
+    return isKnown && digest !== this.#index.digestOf(pod);
   }
 
   #add(pods: readonly string[], changedAt: number): void {
@@ -305,20 +341,20 @@ export class PodSync extends Component<PodSyncEvents, PodSyncStatus> {
     return patchPod(this.#client, pod, value, { clock, signal: this.lifetime.signal, isDryRun });
   }
 
-  /** Follows one resource until the end; resolves once it has been listed. */
+  /** Follows one resource until the end; resolves once it has been listed, or is forbidden. */
   #follow<T>(resource: {
     readonly resource: ObjectKind | 'pods';
     readonly namespace: string | undefined;
     readonly selection?: Readonly<Record<string, string>>;
     readonly read: (object: unknown) => T | undefined;
-    readonly onList: (objects: ReadonlyMap<string, T>) => void;
+    readonly onList: (objects: ReadonlyMap<string, T>) => boolean;
     readonly onChange: (name: string, object: T | undefined) => void;
   }): Promise<void> {
     const { resource: name, namespace, selection = {}, onList, ...rest } = resource;
     const { clock, random, resyncIntervalMs } = this.#options;
-    const what = `list and watch ${name} in ${namespace ?? 'all namespaces'}`;
+    const what = (step: FollowerStep): string => `${step} ${name} in ${namespace ?? 'all namespaces'}`;
     const folder = namespace === undefined ? '' : `namespaces/${encodeURIComponent(namespace)}/`;
-    const listed = new Outcome<void>();
+    const settled = new Outcome<void>();
     const follower = new ObjectFollower<T>({
       ...rest,
       client: this.#client,
@@ -330,16 +366,20 @@ export class PodSync extends Component<PodSyncEvents, PodSyncStatus> {
       clock,
       random,
       onList: (objects) => {
-        onList(objects);
-        listed.resolve();
+        settled.resolve();
+        return onList(objects);
       },
       onInterruption: () => this.#queue.interrupted(),
-      onSuccess: () => this.#succeeded(what),
-      onFailure: (error, delayMs) => this.#failed(what, error, delayMs),
+      onSuccess: (step) => this.#succeeded(what(step)),
+      onFailure: (step, error, delayMs) => {
+        this.#failed(what(step), error, delayMs);
+        // The others are not kept waiting.
+        if (statusOf(error) === 403 && !this.#health.isHealthyAt(what(step))) settled.resolve();
+      },
     });
     // It only ends with the lifetime, which does not wait for a client that ignores its signal.
     void this.lifetime.untilEnd(follower.follow(this.lifetime.signal)).catch(() => {});
-    return listed.promise;
+    return settled.promise;
   }
 
   #succeeded(what: string): void {
@@ -369,8 +409,12 @@ export class PodSync extends Component<PodSyncEvents, PodSyncStatus> {
 }
 
 function healthOf({ listed, healthy, lastError }: PodSyncStatus): Verdict {
-  if (!listed) return { unready: 'not everything has been listed yet' };
-  return { unready: healthy ? undefined : `unhealthy: ${lastError?.code ?? 'requests fail'}` };
+  if (!healthy) return { unready: `unhealthy: ${lastError?.code ?? 'requests fail'}` };
+  return { unready: listed ? undefined : 'not everything has been listed yet' };
+}
+
+function scopeOf(resource: ObjectKind | 'pods', namespace: string | undefined): string {
+  return namespace === undefined ? `${resource}/` : `${resource}/${namespace}/`;
 }
 
 /** Which object it is, and in which state. */

@@ -173,6 +173,15 @@ export class LocalApiServer {
     this.#api.hasTokenRequest = hasTokenRequest;
   }
 
+  /** Whether a watch may begin with what exists (`sendInitialEvents`, since 1.32); false: 422. */
+  get hasStreamingLists(): boolean {
+    return this.#objectApi.hasStreamingLists;
+  }
+
+  set hasStreamingLists(hasStreamingLists: boolean) {
+    this.#objectApi.hasStreamingLists = hasStreamingLists;
+  }
+
   addServiceAccount(namespace: string, name: string): void {
     this.#api.add(namespace, name);
   }

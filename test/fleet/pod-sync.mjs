@@ -71,8 +71,18 @@ class Server {
 
   async *lines({ path, signal }) {
     const waiting = { lines: [], wake() {} };
-    this.#watches.set(new URL(path, 'http://server').pathname.split('/').at(-1), waiting);
+    const url = new URL(path, 'http://server');
+    this.#watches.set(url.pathname.split('/').at(-1), waiting);
     signal.addEventListener('abort', () => waiting.wake());
+    if (url.searchParams.has('sendInitialEvents')) {
+      const all = url.pathname.endsWith('/pods') ? this.#pods : this.#objects;
+      for (const object of all.values()) yield JSON.stringify({ type: 'ADDED', object });
+      const metadata = {
+        resourceVersion: String(this.#version),
+        annotations: { 'k8s.io/initial-events-end': 'true' },
+      };
+      yield JSON.stringify({ type: 'BOOKMARK', object: { metadata } });
+    }
     for (;;) {
       while (waiting.lines.length > 0) yield* waiting.lines.splice(0);
       signal.throwIfAborted();

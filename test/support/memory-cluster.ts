@@ -95,7 +95,7 @@ export class MemoryCluster implements ClusterClient {
     this.#watches.add({ prefix: `${kind}/${namespace}/`, push });
     signal.addEventListener('abort', () => wake());
     for (;;) {
-      yield* lines.splice(0);
+      while (lines.length > 0) yield* lines.splice(0);
       signal.throwIfAborted();
       await new Promise<void>((resolve) => (wake = resolve));
     }

@@ -1,4 +1,4 @@
-/** ConfigMaps, Secrets and pods of `v1`: list and watch, in full or as metadata only, and patches of pods. */
+/** ConfigMaps, Secrets and pods of `v1`: lists, streaming lists and watches, in full or as metadata only; patches of pods. */
 import { randomUUID } from 'node:crypto';
 
 import type { Clock } from '../../core/clock.js';
@@ -58,6 +58,8 @@ const BOOKMARK_MS = 60_000;
 const LONGEST_HISTORY = 10_000;
 
 export class ObjectApi {
+  /** Whether a watch may begin with what exists (`sendInitialEvents`). */
+  hasStreamingLists = true;
   readonly #clock: Clock;
   readonly #objects: Readonly<Record<ObjectResource, Map<string, StoredObject>>> = {
     configmaps: new Map(),
@@ -166,7 +168,12 @@ export class ObjectApi {
   }
 
   #watch(resource: ObjectResource, selects: Selects, { query, accept }: ApiCall): ApiAnswer {
-    const since = Number(query.get('resourceVersion') ?? 0);
+    const isList = query.get('sendInitialEvents') === 'true';
+    const refusal = isList ? this.#refusalOf(query) : undefined;
+    if (refusal !== undefined) {
+      return failure(422, `ListOptions.meta.k8s.io "" is invalid: ${refusal}`);
+    }
+    const since = isList ? this.#version : Number(query.get('resourceVersion') ?? 0);
     if (since < this.#forgotten) return failure(410, `too old resource version: ${since}`);
     return {
       status: 200,
@@ -187,15 +194,23 @@ export class ObjectApi {
             end();
           },
         };
-        const bookmark = (): void => {
-          const metadata = { resourceVersion: String(this.#version) };
+        const sendBookmark = (annotations?: object): void => {
+          const metadata = { resourceVersion: String(this.#version), ...(annotations && { annotations }) };
           send({ type: 'BOOKMARK', object: { kind: KINDS[resource], apiVersion: 'v1', metadata } });
+        };
+        const bookmark = (): void => {
+          sendBookmark();
           timers[0] = this.#clock.schedule(bookmark, BOOKMARK_MS, { ref: false });
         };
         const timers = [this.#clock.schedule(bookmark, BOOKMARK_MS, { ref: false })];
         const seconds = Number(query.get('timeoutSeconds') ?? 0);
         if (seconds > 0) timers.push(this.#clock.schedule(end, seconds * 1_000, { ref: false }));
         this.#watches.add(watch);
+        if (isList) {
+          for (const object of [...this.#objects[resource].values()].filter(selects))
+            send({ type: 'ADDED', object: shown(object, accept) });
+          sendBookmark({ 'k8s.io/initial-events-end': 'true' });
+        }
         for (const change of this.#history) if (change.version > since) watch.notify(change);
         return () => {
           this.#watches.delete(watch);
@@ -203,6 +218,15 @@ export class ObjectApi {
         };
       },
     };
+  }
+
+  /** Why the API server refuses a streaming list. */
+  #refusalOf(query: URLSearchParams): string | undefined {
+    if (!this.hasStreamingLists) {
+      return 'sendInitialEvents: Forbidden: sendInitialEvents is forbidden for watch unless the WatchList feature gate is enabled';
+    }
+    if (query.get('resourceVersionMatch') === 'NotOlderThan') return undefined;
+    return 'resourceVersionMatch: Forbidden: sendInitialEvents requires setting resourceVersionMatch to NotOlderThan';
   }
 
   #change(resource: ObjectResource, before: StoredObject | undefined, after: StoredObject | undefined): void {
