@@ -1,21 +1,7 @@
-import type { Clock } from '../core/clock.js';
 import { Component, type ComponentEvents, type ComponentStatus } from '../core/component.js';
 import { sha256 } from '../core/digest.js';
 import type { LifecycleState } from '../core/lifecycle.js';
-import {
-  flag,
-  isNonEmptyString,
-  matching,
-  milliseconds,
-  nonEmptyString,
-  number,
-  optional,
-  port,
-  PORT_OPTIONS,
-  resolveOptions,
-} from '../core/options.js';
 import { Outcome } from '../core/outcome.js';
-import type { Random } from '../core/random.js';
 import type { Verdict } from '../core/status-description.js';
 import { clusterClient, type ClusterClient } from './cluster-client.js';
 import { statusOf } from './api-failure.js';
@@ -27,6 +13,11 @@ import { ObjectFollower, type FollowerStep } from './object-follower.js';
 import { namesIn } from './patch-lane.js';
 import { PatchQueue, type DuePatch } from './patch-queue.js';
 import { patchPod } from './pod-patch.js';
+import {
+  resolvePodSyncOptions,
+  type PodSyncOptions,
+  type ResolvedPodSyncOptions,
+} from './pod-sync-options.js';
 import { RequestHealth } from './request-health.js';
 
 /** A pod in an event of `PodSync`. */
@@ -76,59 +67,8 @@ export interface PodSyncStatus extends ComponentStatus {
   readonly behind: number;
 }
 
-/** Options of `PodSync`. */
-export interface PodSyncOptions {
-  /** The name in its status and telemetry; default `PodSync`. */
-  readonly name?: string | undefined;
-  /** Default: `clusterClient()`, with the credentials of the pod. */
-  readonly client?: ClusterClient | undefined;
-  /** The namespaces whose pods are synced; default: all. */
-  readonly namespaces?: readonly string[] | undefined;
-  /**
-   * A label selector of the pods that are synced. Default: all pods of `namespaces`; without `namespaces`, those with
-   * the label `resilient-watcher.dev/sync=true`.
-   */
-  readonly selector?: string | undefined;
-  /** Whether Secrets are followed, too: their metadata, which RBAC allows only together with their data. Default false. */
-  readonly secrets?: boolean | undefined;
-  /** Default 50. */
-  readonly maxPatchesPerSecond?: number | undefined;
-  /** How many patches may be sent at once after a quiet time. Default 200. */
-  readonly burst?: number | undefined;
-  /** Spreads the first patches of the pods of one object over this time, ms. Default 0: as soon as possible. */
-  readonly splayMs?: number | undefined;
-  /** A pod that has waited for longer is not patched, ms. Default 90,000: kubelet's default period is at most that. */
-  readonly maxDelayMs?: number | undefined;
-  /** The time between two complete lists, ms. Default 600,000. */
-  readonly resyncIntervalMs?: number | undefined;
-  /** Closes it when it aborts. */
-  readonly signal?: AbortSignal | undefined;
-  /** The clock. Default: the system clock. */
-  readonly clock?: Clock | undefined;
-  /** The source of random numbers. Default: `Math.random`. */
-  readonly random?: Random | undefined;
-}
-
 const DEFAULT_SELECTOR = 'resilient-watcher.dev/sync=true';
 const UNFINISHED = 'status.phase!=Succeeded,status.phase!=Failed';
-
-const OPTIONS = {
-  name: nonEmptyString('PodSync'),
-  client: optional(port<ClusterClient | undefined>(undefined, 'request', 'lines')),
-  namespaces: matching<readonly string[] | undefined>(
-    undefined,
-    'an array of names',
-    (value) => Array.isArray(value) && value.length > 0 && value.every(isNonEmptyString),
-  ),
-  selector: nonEmptyString<undefined>(undefined),
-  secrets: flag(false),
-  maxPatchesPerSecond: number(50, { min: 0.1, max: 10_000 }),
-  burst: number(200, { min: 1, max: 100_000 }),
-  splayMs: milliseconds(0, { max: 3_600_000 }),
-  maxDelayMs: milliseconds(90_000, { min: 1_000 }),
-  resyncIntervalMs: milliseconds(600_000, { min: 10_000 }),
-  ...PORT_OPTIONS,
-};
 
 /**
  * Makes kubelet update the files of a pod as soon as a ConfigMap or Secret that it mounts has changed. By itself kubelet
@@ -142,7 +82,7 @@ const OPTIONS = {
  * changed while no `PodSync` ran are delivered then to pods that have the annotation, and by kubelet to the others.
  */
 export class PodSync extends Component<PodSyncEvents, PodSyncStatus> {
-  readonly #options: ReturnType<typeof resolveOptions<typeof OPTIONS>>;
+  readonly #options: ResolvedPodSyncOptions;
   readonly #client: ClusterClient;
   readonly #index = new MountIndex();
   readonly #queue: PatchQueue;
@@ -157,13 +97,8 @@ export class PodSync extends Component<PodSyncEvents, PodSyncStatus> {
 
   /** @throws {TypeError | RangeError} for a wrong option. */
   constructor(options?: PodSyncOptions) {
-    const resolved = resolveOptions('PodSync', options, OPTIONS);
-    const { name, signal, clock, splayMs, maxDelayMs } = resolved;
-    if (splayMs > maxDelayMs) {
-      throw new RangeError(
-        `PodSync: option "splayMs" must be at most maxDelayMs (${maxDelayMs}), got ${splayMs}`,
-      );
-    }
+    const resolved = resolvePodSyncOptions(options);
+    const { name, signal, clock } = resolved;
     super({ kind: 'PodSync', name, signal, clock, description: { health: healthOf } });
     this.#options = resolved;
     this.#client = resolved.client ?? clusterClient({ clock });
