@@ -56,7 +56,7 @@ const loader = new ConfigLoader({
 loader.on('change', ({ current }) => use(current));
 loader.on('rejected', ({ problems }) => console.log('rejected:', problems));
 loader.on('unreadable', ({ error }) => console.log('cannot be read:', error.message));
-use(await loader.load());
+await loader.load();
 
 function use({ server: { host, certificate, key }, workers }) {
   console.log(`using certificate ${certificate}, key ${key} of ${host}, ${workers} workers`);

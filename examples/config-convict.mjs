@@ -48,9 +48,7 @@ loader.select(
 );
 loader.on('change', ({ paths }) => console.log('changed', paths.map((path) => path.join('.')).join(' ')));
 loader.on('rejected', ({ problems }) => {
-  for (const { source, line, column, message } of problems) {
-    console.log('rejected', [source, line, column].filter(Boolean).join(':'), message);
-  }
+  for (const { message } of problems) console.log('rejected', message);
 });
 loader.on('unreadable', ({ error }) => console.log('cannot be read:', error.message));
 

@@ -22,7 +22,7 @@ test('a convict schema judges each update: a good one takes effect, a bad one sh
   publish({ env: 'hunter3', db: { host: 'third.example', password: 12345678 } });
   await program.until(/rejected/);
   publish({ db: { hots: 'fourth.example' } });
-  await program.until(/rejected validate unknown: db\.hots/);
+  await program.until(/rejected validate: unknown: db\.hots/);
   publish('{ "db": ');
   await program.until(/app\.json:1:/);
   expect(program.output).not.toMatch(/hunter|12345678|third/);
