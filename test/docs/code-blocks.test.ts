@@ -1,4 +1,4 @@
-/** The code in README and docs: YAML and JSON parse. Its programs run in runs.test.ts, and compile in test/types. */
+/** The code in README and docs: YAML and JSON parse. Its programs compile and run in runs.test.ts. */
 import { expect, test } from 'vitest';
 import { parseAllDocuments } from 'yaml';
 
@@ -13,6 +13,12 @@ const place = ({ page, line }: CodeBlock): string => `${page}:${line}`;
 test('each block names a language that is known here', () => {
   const unknown = blocks.filter(({ language }) => !COMPILED.has(language) && !OTHERS.has(language));
   expect(unknown.map(place)).toEqual([]);
+});
+
+test('each program has a comment that says what it prints, or why it is not run', () => {
+  const programs = blocks.filter(({ language }) => COMPILED.has(language));
+  const silent = programs.filter(({ output, notRun }) => output === undefined && notRun === undefined);
+  expect(silent.map(place)).toEqual([]);
 });
 
 test.each(blocks.filter(({ language }) => language === 'json').map((block) => [place(block), block]))(

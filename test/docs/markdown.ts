@@ -69,3 +69,23 @@ export function codeBlocks(page: string): CodeBlock[] {
 function comment(name: string, comments: string): string | undefined {
   return new RegExp(`<!-- ${name}(?=\\s)([\\s\\S]*?)-->`).exec(comments)?.[1]?.trim();
 }
+
+/** What a block imports, other than modules of Node.js: packages by their names, recipes as `./name.ts`. */
+export function importsOf({ code }: CodeBlock): string[] {
+  const imports = code.matchAll(/(?:from |import ?\(?)'(?!node:)((?:@[\w-]+\/)?[a-z][\w-]*|\.\/[\w.-]+)/g);
+  return Array.from(imports, ([, name = '']) => name);
+}
+
+const { dependencies: recipeClients } = JSON.parse(textOf('examples/recipes/package.json')) as {
+  readonly dependencies: Readonly<Record<string, string>>;
+};
+const { devDependencies: installed } = JSON.parse(textOf('package.json')) as {
+  readonly devDependencies: Readonly<Record<string, string>>;
+};
+
+/** Whether a block needs a recipe or a client that only the recipes install; `npm run test:recipes` has these blocks. */
+export function needsRecipes(block: CodeBlock): boolean {
+  return importsOf(block).some(
+    (name) => name.startsWith('./') || (name in recipeClients && !(name in installed)),
+  );
+}

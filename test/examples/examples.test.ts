@@ -1,6 +1,5 @@
 /** Each example does what it says, as a user runs it: with node, on the built package. */
 import { execFileSync } from 'node:child_process';
-import { readdirSync, readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 
 import { expect, test } from 'vitest';
@@ -9,20 +8,6 @@ function linesOf(example: string): string[] {
   const path = fileURLToPath(new URL(`../../examples/${example}.mjs`, import.meta.url));
   return execFileSync(process.execPath, [path], { encoding: 'utf8' }).trimEnd().split('\n');
 }
-
-test('no recipe has more than 40 lines', () => {
-  const folder = fileURLToPath(new URL('../../examples/recipes/', import.meta.url));
-  const lengths = readdirSync(folder).map(
-    (name) =>
-      [
-        name,
-        readFileSync(folder + name, 'utf8')
-          .trimEnd()
-          .split('\n').length,
-      ] as const,
-  );
-  expect(lengths.filter(([, length]) => length > 40)).toEqual([]);
-});
 
 test('watch-policy', () => {
   expect(linesOf('watch-policy')).toEqual([

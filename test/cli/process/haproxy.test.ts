@@ -7,7 +7,7 @@ import { KubeletVolume } from 'resilient-watcher/testing';
 import { expect, onTestFinished, test } from 'vitest';
 
 import { textOf } from '../../docs/markdown.js';
-import { freePort } from '../../support/database-servers.js';
+import { freePort } from '../../support/free-port.js';
 import { skip } from '../../support/namespace.js';
 import { get } from '../../support/plain-request.js';
 import { startCli } from '../../support/program.js';

@@ -2,7 +2,7 @@
 import { createHash, createHmac, pbkdf2Sync, randomBytes } from 'node:crypto';
 import { createServer } from 'node:net';
 
-import { listen } from './tls-clients.js';
+import { listen } from '../../../test/support/tls-clients.js';
 
 /** Takes what the client says, yields what the server answers. Throws when the login is refused. */
 type Exchange = Generator<string, string, string>;
@@ -103,7 +103,7 @@ export function startKafka(server: Server): Promise<number> {
     createServer((socket) => {
       const answer = connection(server);
       let received = Buffer.alloc(0);
-      socket.on('data', (chunk) => {
+      socket.on('data', (chunk: Buffer) => {
         received = Buffer.concat([received, chunk]);
         while (received.length >= 4 && received.length >= 4 + received.readInt32BE(0)) {
           const end = 4 + received.readInt32BE(0);

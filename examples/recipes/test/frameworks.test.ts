@@ -14,11 +14,11 @@ import { TlsFiles } from 'resilient-watcher/tls';
 import { expect, onTestFinished, test } from 'vitest';
 import { z } from 'zod';
 
-import { mountedFiles } from '../../examples/recipes/fastify.js';
-import { CONFIG, mountedFiles as mountedFilesModule } from '../../examples/recipes/nest.js';
-import { createAuthority, createServerPair } from '../support/certificates.js';
-import { temporaryDirectory } from '../support/temporary-directory.js';
-import { askHttps, type Sight } from '../support/tls-clients.js';
+import { mountedFiles } from '../fastify.js';
+import { CONFIG, mountedFiles as mountedFilesModule } from '../nest.js';
+import { createAuthority, createServerPair } from '../../../test/support/certificates.js';
+import { temporaryDirectory } from '../../../test/support/temporary-directory.js';
+import { askHttps, type Sight } from '../../../test/support/tls-clients.js';
 
 const schema = z.object({ greeting: z.string() });
 type Config = z.infer<typeof schema>;

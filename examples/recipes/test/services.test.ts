@@ -7,14 +7,14 @@ import { text } from 'node:stream/consumers';
 import { OTLPTraceExporter } from '@opentelemetry/exporter-trace-otlp-http';
 import { expect, onTestFinished, test } from 'vitest';
 
-import { bearer } from '../../examples/recipes/otlp.js';
-import { x509Svid } from '../../examples/recipes/spiffe.js';
-import { followRendered } from '../../examples/recipes/vault-agent.js';
-import { assertion, awsCredentials, googleCredentials } from '../../examples/recipes/web-identity.js';
-import { createAuthority, createServerPair } from '../support/certificates.js';
-import { tokenScene } from '../support/mounted-files.js';
-import { temporaryDirectory } from '../support/temporary-directory.js';
-import { listen } from '../support/tls-clients.js';
+import { bearer } from '../otlp.js';
+import { x509Svid } from '../spiffe.js';
+import { followRendered } from '../vault-agent.js';
+import { assertion, awsCredentials, googleCredentials } from '../web-identity.js';
+import { createAuthority, createServerPair } from '../../../test/support/certificates.js';
+import { tokenScene } from './mounted-files.js';
+import { temporaryDirectory } from '../../../test/support/temporary-directory.js';
+import { listen } from '../../../test/support/tls-clients.js';
 
 /** A service that keeps what it is asked: the header `Authorization` and the body. */
 async function startService(answer: string): Promise<{

@@ -3,9 +3,9 @@ import { join } from 'node:path';
 import { KubeletVolume, type VolumeFiles } from 'resilient-watcher/testing';
 import { expect, test } from 'vitest';
 
-import { startExample } from '../support/program.js';
-import { rounds } from '../support/rounds.js';
-import { temporaryDirectory } from '../support/temporary-directory.js';
+import { startExample } from '../../../test/support/program.js';
+import { rounds } from '../../../test/support/rounds.js';
+import { temporaryDirectory } from '../../../test/support/temporary-directory.js';
 
 const STORM = rounds(100, 200);
 
@@ -19,7 +19,7 @@ test('what c12 merges from several files is of one revision, and a broken revisi
   const mount = join(temporaryDirectory(), 'config');
   const volume = new KubeletVolume(mount);
   volume.publish(revision(0));
-  const program = startExample('config-c12.mjs', {
+  const program = startExample('recipes/config-c12.mjs', {
     CONFIG_DIR: mount,
     NODE_ENV: 'production',
   });

@@ -6,8 +6,8 @@ import { join } from 'node:path';
 
 import { expect, onTestFinished } from 'vitest';
 
-import { freePort } from './database-servers.js';
-import { temporaryDirectory } from './temporary-directory.js';
+import { freePort } from '../../../test/support/free-port.js';
+import { temporaryDirectory } from '../../../test/support/temporary-directory.js';
 
 /** Paths of the files of a TLS server; `ca` verifies clients. */
 interface ServerFiles {

@@ -2,10 +2,10 @@
 import { MongoClient } from 'mongodb';
 import { expect, onTestFinished, test } from 'vitest';
 
-import { oidc, x509 } from '../../examples/recipes/mongodb.js';
-import { createAuthority } from '../support/certificates.js';
-import { tlsScene, tokenScene } from '../support/mounted-files.js';
-import { startMongodb } from '../support/mongodb-stand-in.js';
+import { oidc, x509 } from '../mongodb.js';
+import { createAuthority } from '../../../test/support/certificates.js';
+import { tlsScene, tokenScene } from './mounted-files.js';
+import { startMongodb } from './mongodb-stand-in.js';
 
 test('mongodb: each connection logs in as the subject of the current certificate', async () => {
   const authority = await createAuthority('CA');

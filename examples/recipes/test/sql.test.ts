@@ -5,13 +5,13 @@ import pg from 'pg';
 import { SecretFile } from 'resilient-watcher';
 import { beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 
-import { connect as connectKnex } from '../../examples/recipes/knex.js';
-import { createPool as createMysqlPool } from '../../examples/recipes/mysql2.js';
-import { RotatingPool } from '../../examples/recipes/pg.js';
-import { connect as connectPostgres } from '../../examples/recipes/postgres.js';
-import { connect as connectSequelize } from '../../examples/recipes/sequelize.js';
-import { createDataSource } from '../../examples/recipes/typeorm.js';
-import { startMariadb, startPostgres, withoutMariadb, withoutPostgres } from '../support/database-servers.js';
+import { connect as connectKnex } from '../knex.js';
+import { createPool as createMysqlPool } from '../mysql2.js';
+import { RotatingPool } from '../pg.js';
+import { connect as connectPostgres } from '../postgres.js';
+import { connect as connectSequelize } from '../sequelize.js';
+import { createDataSource } from '../typeorm.js';
+import { startMariadb, startPostgres, withoutMariadb, withoutPostgres } from './database-servers.js';
 import {
   alternateUnderLoad,
   loginScene,
@@ -20,7 +20,7 @@ import {
   rotateUnderLoad,
   withOrders,
   type LoginScene,
-} from '../support/login-scene.js';
+} from './login-scene.js';
 
 const USERS = ['app_0', 'app_1'] as const;
 

@@ -4,8 +4,8 @@ import { createServer, type TLSSocket } from 'node:tls';
 
 import { BSON } from 'mongodb';
 
-import { createServerPair, type CertificatePair } from './certificates.js';
-import { listen } from './tls-clients.js';
+import { createServerPair, type CertificatePair } from '../../../test/support/certificates.js';
+import { listen } from '../../../test/support/tls-clients.js';
 
 const OP_REPLY = 1;
 const OP_QUERY = 2004;

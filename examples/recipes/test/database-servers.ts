@@ -2,13 +2,13 @@
 import { execFileSync, spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { chownSync, existsSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
-import { createServer, type AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
 import { onTestFinished } from 'vitest';
 
-import { temporaryDirectory } from './temporary-directory.js';
+import { freePort } from '../../../test/support/free-port.js';
+import { temporaryDirectory } from '../../../test/support/temporary-directory.js';
 
 function postgresBinaries(): string | undefined {
   const root = '/usr/lib/postgresql';
@@ -44,15 +44,6 @@ export const withoutMariadb =
 export const withoutRedis = existsSync('/usr/bin/redis-server')
   ? undefined
   : 'Redis is not installed (apt-get install redis-server)';
-
-export async function freePort(): Promise<number> {
-  const server = createServer();
-  await once(server.listen(0, '127.0.0.1'), 'listening');
-  const { port } = server.address() as AddressInfo;
-  server.close();
-  await once(server, 'close');
-  return port;
-}
 
 /** Resolves with what stops it, when it is ready. */
 export function start(

@@ -3,17 +3,11 @@ import { Queue, QueueEvents, Worker } from 'bullmq';
 import { createClient } from 'redis';
 import { describe, expect, onTestFinished, test } from 'vitest';
 
-import { connect as connectCluster } from '../../examples/recipes/ioredis-cluster.js';
-import { connect as connectIoredis } from '../../examples/recipes/ioredis.js';
-import { connect as connectNodeRedis } from '../../examples/recipes/node-redis.js';
-import { startRedis, withoutRedis } from '../support/database-servers.js';
-import {
-  loginScene,
-  newPassword,
-  rotateUnderLoad,
-  withOrders,
-  type LoginScene,
-} from '../support/login-scene.js';
+import { connect as connectCluster } from '../ioredis-cluster.js';
+import { connect as connectIoredis } from '../ioredis.js';
+import { connect as connectNodeRedis } from '../node-redis.js';
+import { startRedis, withoutRedis } from './database-servers.js';
+import { loginScene, newPassword, rotateUnderLoad, withOrders, type LoginScene } from './login-scene.js';
 
 interface Client {
   ping(): Promise<string>;

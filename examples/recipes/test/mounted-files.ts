@@ -6,8 +6,8 @@ import { KubeletVolume, mintTestToken } from 'resilient-watcher/testing';
 import { TlsFiles } from 'resilient-watcher/tls';
 import { expect, onTestFinished } from 'vitest';
 
-import { createServerPair, type CertificatePair } from './certificates.js';
-import { temporaryDirectory } from './temporary-directory.js';
+import { createServerPair, type CertificatePair } from '../../../test/support/certificates.js';
+import { temporaryDirectory } from '../../../test/support/temporary-directory.js';
 
 /** A mounted certificate of a client. */
 export async function tlsScene(authority: CertificatePair): Promise<{

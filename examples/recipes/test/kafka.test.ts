@@ -4,13 +4,13 @@ import { createServer } from 'node:tls';
 import { Kafka, logLevel, type KafkaConfig } from 'kafkajs';
 import { expect, test } from 'vitest';
 
-import { oauth, password } from '../../examples/recipes/kafkajs-sasl.js';
-import { tls } from '../../examples/recipes/kafkajs.js';
-import { createAuthority, createServerPair } from '../support/certificates.js';
-import { startKafka } from '../support/kafka-stand-in.js';
-import { loginScene } from '../support/login-scene.js';
-import { tlsScene, tokenScene } from '../support/mounted-files.js';
-import { listen } from '../support/tls-clients.js';
+import { oauth, password } from '../kafkajs-sasl.js';
+import { tls } from '../kafkajs.js';
+import { createAuthority, createServerPair } from '../../../test/support/certificates.js';
+import { startKafka } from './kafka-stand-in.js';
+import { loginScene } from './login-scene.js';
+import { tlsScene, tokenScene } from './mounted-files.js';
+import { listen } from '../../../test/support/tls-clients.js';
 
 /** Connects each time it is called. */
 function connector(port: number, options: Partial<KafkaConfig>): () => Promise<void> {

@@ -3,15 +3,15 @@ import { join } from 'node:path';
 import { KubeletVolume } from 'resilient-watcher/testing';
 import { expect, test } from 'vitest';
 
-import { startExample } from '../support/program.js';
-import { temporaryDirectory } from '../support/temporary-directory.js';
+import { startExample } from '../../../test/support/program.js';
+import { temporaryDirectory } from '../../../test/support/temporary-directory.js';
 
 test('the log level and the rate limit of a running Fastify server follow the ConfigMap', async () => {
   const mount = join(temporaryDirectory(), 'config');
   const volume = new KubeletVolume(mount);
   const publish = (text: string): unknown => volume.publish({ 'app.yaml': text });
   publish('log: { level: info }\nrate_limit: { max: 1000 }\n');
-  const program = startExample('config-fastify.mjs', {
+  const program = startExample('recipes/config-fastify.mjs', {
     CONFIG_DIR: mount,
     PORT: '0',
     APP_RATE_LIMIT__WINDOW_MS: '3600000',

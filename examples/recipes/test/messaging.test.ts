@@ -4,14 +4,18 @@ import { join } from 'node:path';
 
 import { describe, expect, onTestFinished, test } from 'vitest';
 
-import { connect as connectMqtt } from '../../examples/recipes/mqtt.js';
-import { connect as connectNats } from '../../examples/recipes/nats.js';
-import { createAuthority, createServerPair, type CertificatePair } from '../support/certificates.js';
-import { loginScene } from '../support/login-scene.js';
-import { startMosquitto, startNats, withoutMosquitto, withoutNats } from '../support/message-servers.js';
-import { tlsScene } from '../support/mounted-files.js';
-import { rounds } from '../support/rounds.js';
-import { temporaryDirectory } from '../support/temporary-directory.js';
+import { connect as connectMqtt } from '../mqtt.js';
+import { connect as connectNats } from '../nats.js';
+import {
+  createAuthority,
+  createServerPair,
+  type CertificatePair,
+} from '../../../test/support/certificates.js';
+import { loginScene } from './login-scene.js';
+import { startMosquitto, startNats, withoutMosquitto, withoutNats } from './message-servers.js';
+import { tlsScene } from './mounted-files.js';
+import { rounds } from '../../../test/support/rounds.js';
+import { temporaryDirectory } from '../../../test/support/temporary-directory.js';
 
 const ROTATIONS = rounds(4, 30);
 

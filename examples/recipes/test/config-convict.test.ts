@@ -3,8 +3,8 @@ import { join } from 'node:path';
 import { KubeletVolume } from 'resilient-watcher/testing';
 import { expect, test } from 'vitest';
 
-import { startExample } from '../support/program.js';
-import { temporaryDirectory } from '../support/temporary-directory.js';
+import { startExample } from '../../../test/support/program.js';
+import { temporaryDirectory } from '../../../test/support/temporary-directory.js';
 
 test('a convict schema judges each update: a good one takes effect, a bad one shows no values', async () => {
   const mount = join(temporaryDirectory(), 'config');
@@ -12,7 +12,7 @@ test('a convict schema judges each update: a good one takes effect, a bad one sh
   const publish = (config: unknown): unknown =>
     volume.publish({ 'app.json': typeof config === 'string' ? config : JSON.stringify(config) });
   publish({ env: 'production', db: { host: 'first.example', password: 'hunter2' } });
-  const program = startExample('config-convict.mjs', { CONFIG_DIR: mount, PORT: '4711' });
+  const program = startExample('recipes/config-convict.mjs', { CONFIG_DIR: mount, PORT: '4711' });
   await program.until(/started on port 4711 with first\.example/);
 
   publish({ env: 'production', db: { host: 'second.example', password: 'hunter2' } });

@@ -5,9 +5,9 @@ import { credentials, type CredentialFiles } from 'resilient-watcher';
 import { KubeletVolume } from 'resilient-watcher/testing';
 import { onTestFinished } from 'vitest';
 
-import { rounds, some } from './rounds.js';
-import { temporaryDirectory } from './temporary-directory.js';
-import { keepDoing } from './tls-clients.js';
+import { rounds, some } from '../../../test/support/rounds.js';
+import { temporaryDirectory } from '../../../test/support/temporary-directory.js';
+import { keepDoing } from '../../../test/support/tls-clients.js';
 
 /** Which has the new password first. */
 export const ORDERS = ['the server first', 'the file first'] as const;
