@@ -2,11 +2,20 @@ import { existsSync } from 'node:fs';
 
 import tseslint from 'typescript-eslint';
 
-/** The recipes have packages of their own, without which nothing can be said of their types. */
-const recipes = existsSync('examples/recipes/node_modules') ? [] : ['examples/recipes/**'];
+/** They have packages of their own, without which nothing can be said of their types. */
+const notInstalled = ['examples/recipes', 'site', 'test/package'].filter(
+  (folder) => !existsSync(`${folder}/node_modules`),
+);
 
 export default tseslint.config(
-  { ignores: ['**/dist/**', 'coverage/**', '**/node_modules/**', ...recipes] },
+  {
+    ignores: [
+      '**/dist/**',
+      'coverage/**',
+      '**/node_modules/**',
+      ...notInstalled.map((folder) => `${folder}/**`),
+    ],
+  },
   {
     files: ['**/*.ts'],
     extends: [tseslint.configs.strictTypeChecked, tseslint.configs.stylisticTypeChecked],
@@ -35,9 +44,9 @@ export default tseslint.config(
   // Stages of tests are taken apart by destructuring; their members use no `this`.
   // The client of Kubernetes declares its models as classes, and takes plain objects.
   {
-    files: ['test/**/*.ts', 'examples/recipes/test/**/*.ts', 'src/kubernetes/**/*.ts'],
+    files: ['{test,examples}/**/*.ts', 'src/kubernetes/**/*.ts'],
     rules: { '@typescript-eslint/no-unsafe-class-instance-assignment': 'off' },
   },
-  { files: ['test/**/*.ts'], rules: { '@typescript-eslint/unbound-method': 'off' } },
+  { files: ['{test,site}/**/*.ts'], rules: { '@typescript-eslint/unbound-method': 'off' } },
   { files: ['src/core/clock.ts', 'src/core/random.ts'], rules: { 'no-restricted-globals': 'off' } },
 );

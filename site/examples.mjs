@@ -41,6 +41,6 @@ function blocksOf(file) {
 /** The programs in examples/. */
 export function programs() {
   return readdirSync(join(root, 'examples'), { recursive: true, encoding: 'utf8' })
-    .filter((name) => name.endsWith('.mjs'))
+    .filter((name) => name.endsWith('.mjs') && !name.includes('node_modules'))
     .map((name) => `examples/${name}`);
 }

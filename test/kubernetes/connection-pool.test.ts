@@ -5,27 +5,22 @@ import { createServer } from 'node:https';
 import { join } from 'node:path';
 import type { TLSSocket } from 'node:tls';
 
-import * as clientNode2 from '@kubernetes/client-node';
-import * as clientNode1 from 'client-node-1';
+import type * as clientNode from '@kubernetes/client-node';
 import { withTokenFile } from 'resilient-watcher/kubernetes';
 import { KubeletVolume, mintTestToken } from 'resilient-watcher/testing';
 import { expect, onTestFinished, test } from 'vitest';
 import { WebSocketServer } from 'ws';
 
 import { createAuthority, createServerPair, type CertificatePair } from '../support/certificates.js';
+import { clientNodes } from '../support/client-nodes.js';
 import { temporaryDirectory } from '../support/temporary-directory.js';
 import { listen } from '../support/tls-clients.js';
 import { fingerprintOf, secretOf } from '../support/tls-sets.js';
 
-const versions: [version: string, client: typeof clientNode2][] = [
-  ['2', clientNode2],
-  ['1', clientNode1 as unknown as typeof clientNode2],
-];
-
 /** Watches all pods until the test ends; their names as they come. */
 async function watchPods(
-  client: typeof clientNode2,
-  kubeConfig: clientNode2.KubeConfig,
+  client: typeof clientNode,
+  kubeConfig: clientNode.KubeConfig,
 ): Promise<readonly string[]> {
   const names: string[] = [];
   const onPod = (_type: string, pod: { metadata: { name: string } }): void =>
@@ -35,7 +30,7 @@ async function watchPods(
   return names;
 }
 
-test.each(versions)(
+test.each(clientNodes)(
   'client-node %s: a hundred lists share their connections, and a new CA leads to new ones',
   async (_version, client) => {
     const [authority, next] = [await createAuthority('first'), await createAuthority('second')];
@@ -90,7 +85,7 @@ test.each(versions)(
   },
 );
 
-test.each(versions)(
+test.each(clientNodes)(
   'client-node %s: a new client certificate is shown by the next request, half a pair by none, and a watch goes on',
   async (_version, client) => {
     const authority = await createAuthority('clients');
@@ -142,7 +137,7 @@ test.each(versions)(
   },
 );
 
-test.each(versions)(
+test.each(clientNodes)(
   'client-node %s: a WebSocket (exec, attach, port-forward) is opened with the current CA and client certificate',
   async (_version, client) => {
     const [authority, next] = [await createAuthority('first'), await createAuthority('second')];

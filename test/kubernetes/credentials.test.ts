@@ -5,7 +5,6 @@ import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { inspect } from 'node:util';
 
-import type * as clientNode from '@kubernetes/client-node';
 import { KubeConfig } from '@kubernetes/client-node';
 import { TokenCredential, TokenRefresher, type TokenError } from 'resilient-watcher';
 import {
@@ -18,6 +17,7 @@ import { FakeClock, KubeletVolume, mintTestToken } from 'resilient-watcher/testi
 import { afterEach, expect, onTestFinished, test, vi } from 'vitest';
 
 import { createAuthority } from '../support/certificates.js';
+import { clientNodes } from '../support/client-nodes.js';
 import { clusterScene, type ClusterScene } from '../support/cluster-scene.js';
 import { temporaryDirectory } from '../support/temporary-directory.js';
 
@@ -141,10 +141,10 @@ async function hostileServer(answer: (response: ServerResponse) => void) {
   return { url, seen, kubeConfig };
 }
 
-test.each([['@kubernetes/client-node'], ['client-node-1']])(
-  'with %s the token is not sent to the target of a redirect',
-  async (module) => {
-    vi.doMock('@kubernetes/client-node', () => import(module));
+test.each(clientNodes)(
+  'with client-node %s the token is not sent to the target of a redirect',
+  async (_, clientNode) => {
+    vi.doMock('@kubernetes/client-node', () => clientNode);
     const other = await hostileServer((response) => void response.end('{}'));
     for (const status of [301, 302, 307, 308]) {
       const { kubeConfig } = await hostileServer((response) => {
@@ -162,50 +162,48 @@ test.each([['@kubernetes/client-node'], ['client-node-1']])(
   },
 );
 
-test.each([['@kubernetes/client-node'], ['client-node-1']])(
-  'with %s no client sends the token to the target of a redirect, no matter who created the client',
-  async (module) => {
-    vi.doMock('@kubernetes/client-node', () => import(module));
-    const client = (await import(module)) as typeof clientNode;
+test.each(clientNodes)(
+  'with client-node %s no client sends the token to the target of a redirect, no matter who created the client',
+  async (_, clientNode) => {
+    vi.doMock('@kubernetes/client-node', () => clientNode);
     const other = await hostileServer((response) => void response.end('{}'));
     const { url } = await hostileServer((response) => {
       response.writeHead(307, { location: `${other.url}/stolen`, Location: `${other.url}/stolen` }).end();
     });
     const cluster = { name: 'c', server: url, skipTLSVerify: true };
     const request = { audiences: [], expirationSeconds: 600 };
-    const kubeConfig = new client.KubeConfig();
+    const kubeConfig = new clientNode.KubeConfig();
     kubeConfig.loadFromClusterAndUser(cluster, { name: 'u', token: 's3cret-token' });
-    const api = kubeConfig.makeApiClient(client.CoreV1Api);
+    const api = kubeConfig.makeApiClient(clientNode.CoreV1Api);
     const given = tokenRequestClient({ ...builder, api });
-    await expect(given.requestToken(request, { signal: never }), module).rejects.toMatchObject({
+    await expect(given.requestToken(request, { signal: never })).rejects.toMatchObject({
       name: 'TokenError',
     });
 
     const path = join(temporaryDirectory(), 'token');
     writeFileSync(path, mintTestToken({}));
-    const followed = new client.KubeConfig();
+    const followed = new clientNode.KubeConfig();
     followed.loadFromClusterAndUser(cluster, { name: 'u' });
     await using _auth = withTokenFile(followed, { path });
     await followed
-      .makeApiClient(client.CoreV1Api)
+      .makeApiClient(clientNode.CoreV1Api)
       .listNamespace()
       .catch(() => {});
     expect(other.seen.filter((credential) => credential !== '')).toEqual([]);
   },
 );
 
-test.each([['@kubernetes/client-node'], ['client-node-1']])(
-  'with %s an endless answer to a given client is aborted',
-  async (module) => {
-    vi.doMock('@kubernetes/client-node', () => import(module));
-    const client = (await import(module)) as typeof clientNode;
+test.each(clientNodes)(
+  'with client-node %s an endless answer to a given client is aborted',
+  async (_, clientNode) => {
+    vi.doMock('@kubernetes/client-node', () => clientNode);
     const { url } = await hostileServer(endless);
-    const kubeConfig = new client.KubeConfig();
+    const kubeConfig = new clientNode.KubeConfig();
     kubeConfig.loadFromClusterAndUser(
       { name: 'c', server: url, skipTLSVerify: true },
       { name: 'u', token: 't' },
     );
-    const given = tokenRequestClient({ ...builder, api: kubeConfig.makeApiClient(client.CoreV1Api) });
+    const given = tokenRequestClient({ ...builder, api: kubeConfig.makeApiClient(clientNode.CoreV1Api) });
     await expect(
       given.requestToken({ audiences: [], expirationSeconds: 600 }, { signal: never }),
     ).rejects.toThrow('the answer has more than 4194304 bytes');
@@ -224,22 +222,19 @@ function endless(response: ServerResponse): void {
   more();
 }
 
-test.each([['@kubernetes/client-node'], ['client-node-1']])(
-  'with %s an endless answer is aborted',
-  async (module) => {
-    vi.doMock('@kubernetes/client-node', () => import(module));
-    let isClosed = false;
-    const { kubeConfig } = await hostileServer((response) => {
-      response.on('close', () => (isClosed = true));
-      endless(response);
-    });
-    const client = tokenRequestClient({ ...builder, kubeConfig });
-    await expect(
-      client.requestToken({ audiences: [], expirationSeconds: 600 }, { signal: never }),
-    ).rejects.toThrow('the answer has more than 4194304 bytes');
-    await expect.poll(() => isClosed).toBe(true);
-  },
-);
+test.each(clientNodes)('with client-node %s an endless answer is aborted', async (_, clientNode) => {
+  vi.doMock('@kubernetes/client-node', () => clientNode);
+  let isClosed = false;
+  const { kubeConfig } = await hostileServer((response) => {
+    response.on('close', () => (isClosed = true));
+    endless(response);
+  });
+  const client = tokenRequestClient({ ...builder, kubeConfig });
+  await expect(
+    client.requestToken({ audiences: [], expirationSeconds: 600 }, { signal: never }),
+  ).rejects.toThrow('the answer has more than 4194304 bytes');
+  await expect.poll(() => isClosed).toBe(true);
+});
 
 test('a message of the server that quotes a token is shown without the token', async () => {
   const quoted = mintTestToken({ jti: 'quoted' });

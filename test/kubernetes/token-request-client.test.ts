@@ -11,6 +11,7 @@ import { beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
 
 import { Outcome } from '../../src/core/outcome.js';
 import { createAuthority } from '../support/certificates.js';
+import { clientNodes } from '../support/client-nodes.js';
 import { clusterScene, type ClusterScene } from '../support/cluster-scene.js';
 
 const builder = { namespace: 'ci', serviceAccount: 'builder' };
@@ -32,9 +33,9 @@ async function failure(asking: Promise<unknown>): Promise<TokenError> {
 }
 
 /** Both lines of client-node; the second one's sources for the first as well. */
-describe.each([['@kubernetes/client-node'], ['client-node-1']])('with %s', (module) => {
+describe.each(clientNodes)('with client-node %s', (_, clientNode) => {
   beforeEach(() => {
-    vi.doMock('@kubernetes/client-node', () => import(module));
+    vi.doMock('@kubernetes/client-node', () => clientNode);
     onTestFinished(() => {
       vi.doUnmock('@kubernetes/client-node');
     });

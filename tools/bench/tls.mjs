@@ -2,7 +2,7 @@
  * `npm run bench tls`: what a rotation of the certificate costs an HTTPS server with many open connections: from the
  * swap until new handshakes get the new certificate, and what it takes to read, check and set a pair. The connections are idle keep-alive ones, made by another process.
  *
- *     node test/bench/tls.mjs [--connections 1000] [--rotations 200]
+ *     node tools/bench/tls.mjs [--connections 1000] [--rotations 200]
  */
 import { fork } from 'node:child_process';
 import { once } from 'node:events';

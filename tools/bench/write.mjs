@@ -3,7 +3,7 @@
  * durability. Contenders take turns every few writes, in a random order, so that noise of the
  * machine falls on all of them alike; the ratio is that of their medians.
  *
- *     node test/bench/write.mjs [--writes 1500] [--bytes 1024] [--sizes 0,65536,1048576] [--keys 1,10,100] [--dir /path/on/a/disk]
+ *     node tools/bench/write.mjs [--writes 1500] [--bytes 1024] [--sizes 0,65536,1048576] [--keys 1,10,100] [--dir /path/on/a/disk]
  */
 import fs from 'node:fs';
 import os from 'node:os';

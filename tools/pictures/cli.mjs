@@ -1,4 +1,4 @@
-/** `node test/cli/recording.mjs`: writes docs/cli.svg from what `watch` and `doctor` really print. */
+/** `node tools/pictures/cli.mjs`: writes docs/cli.svg from what `watch` and `doctor` really print. */
 import { spawn, spawnSync } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -7,7 +7,7 @@ import { fileURLToPath } from 'node:url';
 
 import { KubeletVolume } from 'resilient-watcher/testing';
 
-import { writeTerminalPicture } from '../support/terminal-picture.mjs';
+import { writeTerminalPicture } from './terminal-picture.mjs';
 
 const program = fileURLToPath(new URL('../../dist/cli/main.js', import.meta.url));
 const home = mkdtempSync(join(tmpdir(), 'recording-'));

@@ -7,7 +7,7 @@ import { basename, join } from 'node:path';
 import { chromium, type Browser, type Locator, type Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 
-import { root } from '../docs/markdown.js';
+import { root } from '../../test/docs/markdown.js';
 import { dist, serveSite, sitePages, type ServedSite } from './served-site.js';
 
 const { homes } = (await import(join(root, 'site/pages.mjs'))) as {

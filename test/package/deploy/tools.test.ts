@@ -8,11 +8,11 @@ import { Deployment } from 'kubernetes-models/apps/v1';
 import { expect, test, type TestContext } from 'vitest';
 import { parse, parseAllDocuments } from 'yaml';
 
-import { runMain } from '../support/command-line.js';
-import { skip } from '../support/namespace.js';
-import { temporaryDirectory } from '../support/temporary-directory.js';
+import { runMain } from '../../support/command-line.js';
+import { skip } from '../../support/namespace.js';
+import { temporaryDirectory } from '../../support/temporary-directory.js';
 
-const deploy = fileURLToPath(new URL('../../deploy/', import.meta.url));
+const deploy = fileURLToPath(new URL('../../../deploy/', import.meta.url));
 
 /** What a program prints; the test is skipped where there is no such program. */
 function output(context: TestContext, program: string, ...args: string[]): string {

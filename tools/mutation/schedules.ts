@@ -1,6 +1,6 @@
 /** A process that runs schedules of the simulation with one change of the code in force, as `simulation-runner.mjs` asks. */
-import '../simulation/globals.js';
-import { ALL_KINDS, runSchedule } from '../simulation/schedule.js';
+import '../../test/simulation/globals.js';
+import { ALL_KINDS, runSchedule } from '../../test/simulation/schedule.js';
 
 /** What Stryker puts before each change of the code reads and counts here. */
 interface Stryker {

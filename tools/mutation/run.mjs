@@ -38,7 +38,7 @@ async function mutate(mutated, options) {
 const bySimulation = (mutated) =>
   mutate(mutated, {
     testRunner: 'simulation',
-    plugins: ['./test/mutation/simulation-runner.mjs'],
+    plugins: ['./tools/mutation/simulation-runner.mjs'],
     // It ends what is endless by itself.
     timeoutMS: 24 * 3_600_000,
   });
@@ -47,7 +47,7 @@ const byTests = (mutated) =>
   mutate(mutated, {
     testRunner: 'vitest',
     plugins: ['@stryker-mutator/vitest-runner'],
-    vitest: { configFile: 'test/mutation/vitest.config.ts', related: false },
+    vitest: { configFile: 'tools/mutation/vitest.config.ts', related: false },
     // What runs when a file is imported would need a new process for each change.
     ignoreStatic: true,
   });

@@ -1,8 +1,8 @@
-/** `node test/examples/recording.mjs`: writes docs/demo.svg from what `npm run demo` really prints. */
+/** `node tools/pictures/demo.mjs`: writes docs/demo.svg from what `npm run demo` really prints. */
 import { spawnSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 
-import { writeTerminalPicture } from '../support/terminal-picture.mjs';
+import { writeTerminalPicture } from './terminal-picture.mjs';
 
 const demo = fileURLToPath(new URL('../../examples/demo.mjs', import.meta.url));
 const { status, stdout, stderr } = spawnSync(process.execPath, [demo], { encoding: 'utf8' });

@@ -3,7 +3,7 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { extname, join, normalize } from 'node:path';
 
-import { root } from '../docs/markdown.js';
+import { root } from '../../test/docs/markdown.js';
 
 export const dist = join(root, 'site/dist');
 

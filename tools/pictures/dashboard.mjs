@@ -2,7 +2,7 @@
  * Draws docs/observability.svg, and the same for phones: the panels of deploy/grafana/dashboard.json, with data of a real
  * Prometheus (which must be installed) that scraped this process during two minutes of incidents.
  *
- *     npm run build && node test/telemetry/draw-dashboard.mjs
+ *     npm run build && node tools/pictures/dashboard.mjs
  */
 import { spawn } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';

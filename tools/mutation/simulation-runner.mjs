@@ -23,7 +23,7 @@ class SimulationRunner {
 
   async init() {
     const { bundle } = await import(pathToFileURL(resolve('test/simulation/bundle.mjs')).href);
-    await bundle('../mutation/schedules.ts', this.#file);
+    await bundle('../../tools/mutation/schedules.ts', this.#file);
   }
 
   async dryRun() {

@@ -20,7 +20,7 @@ import { findingsInManifests } from 'resilient-watcher/doctor';
 import { describe, expect, test } from 'vitest';
 import { parse, parseAllDocuments } from 'yaml';
 
-import { runMain } from '../support/command-line.js';
+import { runMain } from '../../support/command-line.js';
 
 interface Manifest {
   readonly apiVersion: string;
@@ -28,7 +28,7 @@ interface Manifest {
   readonly metadata: { readonly name: string };
 }
 
-const folder = new URL('../../deploy/kubernetes/', import.meta.url);
+const folder = new URL('../../../deploy/kubernetes/', import.meta.url);
 
 const documents = readdirSync(folder)
   .filter((file) => file !== 'kustomization.yaml')

@@ -2,7 +2,7 @@
  * `npm run bench config`: the way of an update: a swap of the mounted file, in process, until the watcher of the file and
  * until the loader emit `change`.
  *
- *     node test/bench/config.mjs [--swaps 100] [--interval 250]
+ *     node tools/bench/config.mjs [--swaps 100] [--interval 250]
  */
 import { mkdtempSync, rmSync } from 'node:fs';
 import os from 'node:os';
