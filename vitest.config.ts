@@ -1,9 +1,7 @@
-import { existsSync, readdirSync, readFileSync, statfsSync } from 'node:fs';
+import { existsSync, statfsSync } from 'node:fs';
 import { availableParallelism, tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { defineConfig } from 'vitest/config';
-import { BaseSequencer, type TestSpecification } from 'vitest/node';
+import { defineConfig, type TestProjectInlineConfiguration } from 'vitest/config';
 
 const source = (file: string): string => fileURLToPath(new URL(`./src/${file}`, import.meta.url));
 
@@ -18,49 +16,27 @@ function temporaryRoot(): string {
   return bavail * bsize >= 2 ** 30 ? memory : tmpdir();
 }
 
-/** What takes longest, most of it waiting for the kernel or for other processes. */
-const longest = [
-  'conformance/suite',
-  'simulation/simulation',
-  'cli/token',
-  'examples/recipes',
-  'watch/scenarios/',
-  'conformance/',
-  'cli/',
-  'write/atomic-processes',
-  'kernel/',
-  'docs/runs',
-  'examples/',
-];
-
-/** Begins with what takes longest, so that at the end no worker is waited for. */
-class LongestFirst extends BaseSequencer {
-  override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
-    const rank = ({ moduleId }: TestSpecification): number => {
-      const index = longest.findIndex((part) => moduleId.includes(`/test/${part}`));
-      return index === -1 ? longest.length : index;
-    };
-    return (await super.sort(files)).sort((a, b) => rank(a) - rank(b));
-  }
-}
-
-/** What takes a number of rounds, itself or through what it shares with other tests. */
-const ROUNDS = /\/(?:rounds|growth|login-scene|define-scenarios)\.js'/;
-
-/** What `npm run test:stress` runs in full, and `npm test` a few times only; see `test/support/rounds.ts`. */
-function repeated(): string[] {
-  return readdirSync(join(import.meta.dirname, 'test'), { encoding: 'utf8', recursive: true })
-    .filter((name) => name.endsWith('.test.ts'))
-    .map((name) => join('test', name))
-    .filter((file) => ROUNDS.test(readFileSync(join(import.meta.dirname, file), 'utf8')));
-}
-
-const isStress = process.env['STRESS'] === '1';
+/** The tests that `npm test` leaves to the steps of `npm run test:all`, which are called as the projects here. */
+const STEPS = {
+  /** Programs, signals, other processes. Need the built package. */
+  process: ['test/**/process/**/*.test.ts', 'test/{conformance,examples}/**/*.test.ts'],
+  /** What only a kernel shows: mounts, limits, other users, native watchers. Need the built package. */
+  kernel: ['test/{attacks,kernel}/**/*.test.ts'],
+  simulation: ['test/simulation/long/**/*.test.ts'],
+  /** The code on the pages. Needs the built package. */
+  docs: ['test/docs/runs.test.ts'],
+  /** The packed tarball. Waits for the registry. */
+  package: ['test/package/**/*.test.ts'],
+  /** A real API server, a real kubelet. */
+  cluster: ['test/{cluster,e2e}/**/*.test.ts'],
+};
 
 /** A limit for a hang, not for speed: nothing in the tests waits on purpose. */
-const limit = (ms: number): { testTimeout: number; hookTimeout: number } => ({
-  testTimeout: ms,
-  hookTimeout: ms,
+const limit = process.env['STRESS'] === '1' ? 600_000 : 300_000;
+
+const step = (name: keyof typeof STEPS): TestProjectInlineConfiguration => ({
+  extends: true,
+  test: { name, include: STEPS[name] },
 });
 
 export default defineConfig({
@@ -74,38 +50,24 @@ export default defineConfig({
     projects: [
       {
         extends: true,
-        test: {
-          name: 'source',
-          include: isStress ? repeated() : ['test/**/*.test.ts'],
-          exclude: ['test/package/**', 'test/site/**', 'test/types/**'],
-          ...limit(isStress ? 600_000 : 120_000),
-        },
+        test: { name: 'unit', include: ['test/**/*.test.ts'], exclude: Object.values(STEPS).flat() },
       },
-      // Packs what `npm run build` has built; waits for the registry, and compiles.
-      {
-        extends: true,
-        test: {
-          name: 'package',
-          include: ['test/package/**/*.test.ts'],
-          globalSetup: 'test/package/pack.ts',
-          ...limit(300_000),
-        },
-      },
-      // The code on the pages.
-      { extends: true, test: { name: 'types', include: ['test/types/**/*.test.ts'] } },
-      // After `npm run docs`.
-      { extends: true, test: { name: 'site', include: ['test/site/**/*.test.ts'], ...limit(300_000) } },
+      step('process'),
+      step('kernel'),
+      step('simulation'),
+      step('docs'),
+      { extends: true, test: { ...step('package').test, globalSetup: 'test/package/pack.ts' } },
+      step('cluster'),
     ],
     setupFiles: ['test/support/telemetry-guard.ts'],
-    ...limit(120_000),
+    testTimeout: limit,
+    hookTimeout: limit,
     // The default of a second is one that a busy machine may take.
     expect: { poll: { timeout: 60_000, interval: 20 } },
     pool: 'forks',
     // Files share processes, which saves loading everything for each. It also proves that the library leaves nothing behind.
     isolate: false,
-    // Some of them wait for the kernel or for processes of their own.
-    maxWorkers: availableParallelism() + 4,
-    sequence: { sequencer: LongestFirst },
+    maxWorkers: availableParallelism(),
     env: { TMPDIR: temporaryRoot() },
   },
 });

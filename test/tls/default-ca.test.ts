@@ -1,14 +1,10 @@
 /** The default CA list of the process follows its files. */
-import { execFile, spawn } from 'node:child_process';
-import { on, once } from 'node:events';
-import { mkdirSync, writeFileSync } from 'node:fs';
+import { once } from 'node:events';
 import type { IncomingMessage } from 'node:http';
 import { createServer, get, globalAgent } from 'node:https';
 import type { Socket } from 'node:net';
-import { dirname, join } from 'node:path';
+import { join } from 'node:path';
 import * as tls from 'node:tls';
-import { fileURLToPath } from 'node:url';
-import { promisify } from 'node:util';
 
 import { CertificateSigner, KubeletVolume } from 'resilient-watcher/testing';
 import { followDefaultCa, TlsFiles } from 'resilient-watcher/tls';
@@ -26,7 +22,6 @@ const calls = tls as unknown as DefaultCaCalls;
 const isSupported = 'setDefaultCACertificates' in tls;
 const [one, two] = [new CertificateSigner({ name: 'one' }), new CertificateSigner({ name: 'two' })];
 const both = `${one.certificate}${two.certificate}`;
-const root = fileURLToPath(new URL('../..', import.meta.url));
 
 interface Mounted {
   readonly volume: KubeletVolume;
@@ -72,8 +67,6 @@ test.runIf(!isSupported)('an older Node.js is said to be one', async () => {
     code: 'ERR_TLS_UNSUPPORTED',
     message: expect.stringMatching(/needs 22\.19, or 24\.5, or later/) as string,
   });
-  const preloaded = runPreloaded('', { RESILIENT_WATCHER_CA: files.path });
-  await expect(preloaded).rejects.toMatchObject({ stderr: expect.stringMatching(/needs 22\.19/) as string });
 });
 
 describe.runIf(isSupported)('followDefaultCa()', () => {
@@ -197,64 +190,6 @@ describe.runIf(isSupported)('followDefaultCa()', () => {
   });
 });
 
-describe.runIf(isSupported)('NODE_OPTIONS="--import resilient-watcher/trust"', () => {
-  const LIST = `const { getCACertificates: get } = require('node:tls');
-    const subjects = get('default').map((pem) => new (require('node:crypto').X509Certificate)(pem).subject);
-    console.log(subjects.filter((subject) => /^CN=(one|two)$/.test(subject)).sort().join());`;
-
-  test('trusts the bundle of the environment variable before the program begins', async () => {
-    const { files } = mount(both);
-    const { stdout } = await runPreloaded(LIST, { RESILIENT_WATCHER_CA: files.path });
-    expect(stdout.trim()).toBe('CN=one,CN=two');
-  });
-
-  test('prints what is trusted at the start and after each change, from any working directory', async () => {
-    const { files, volume } = mount(one.certificate);
-    const env = { ...process.env, NODE_OPTIONS: PRELOAD, RESILIENT_WATCHER_CA: files.path };
-    const program = spawn(process.execPath, ['--eval', 'setInterval(() => undefined, 60_000)'], {
-      cwd: '/',
-      env,
-    });
-    onTestFinished(() => void program.kill());
-    const said = on(program.stderr.setEncoding('utf8'), 'data');
-    const next = async (): Promise<string> => String(((await said.next()) as { value: unknown[] }).value[0]);
-    expect(await next()).toBe(`resilient-watcher: 1 CA of ${files.path} is trusted by default\n`);
-    volume.publish({ 'ca.pem': both });
-    expect(await next()).toBe(`resilient-watcher: 2 CAs of ${files.path} are trusted by default\n`);
-  });
-
-  test('does so in worker threads, too', async () => {
-    const { files } = mount(one.certificate);
-    const worker = join(temporaryDirectory(), 'worker.cjs');
-    mkdirSync(dirname(worker), { recursive: true });
-    writeFileSync(worker, LIST);
-    const program = `new (require('node:worker_threads').Worker)(${JSON.stringify(worker)});`;
-    const { stdout } = await runPreloaded(program, { RESILIENT_WATCHER_CA: files.path });
-    expect(stdout.trim()).toBe('CN=one');
-  });
-
-  test('says so without the variable, is silent if that is empty, and warns of a bundle that is missing', async () => {
-    expect(await runPreloaded(LIST, {})).toEqual({
-      stdout: '\n',
-      stderr: expect.stringContaining('RESILIENT_WATCHER_CA is not set') as string,
-    });
-    expect(await runPreloaded(LIST, { RESILIENT_WATCHER_CA: '' })).toEqual({ stdout: '\n', stderr: '' });
-    const { stdout, stderr } = await runPreloaded(LIST, { RESILIENT_WATCHER_CA: '/nowhere/ca.pem' });
-    expect([stdout.trim(), stderr]).toEqual(['', expect.stringContaining('no file "/nowhere/ca.pem"')]);
-  });
-});
-
 function bodyOf(pem: string): string {
   return pem.replace(/\s+/g, '');
-}
-
-/** As a deployment names it: a package name would be looked up from the working directory. */
-const PRELOAD = `--import ${new URL('../../dist/trust.js', import.meta.url).href}`;
-
-function runPreloaded(program: string, env: NodeJS.ProcessEnv): Promise<{ stdout: string; stderr: string }> {
-  const options = {
-    cwd: root,
-    env: { ...process.env, NODE_OPTIONS: PRELOAD, ...env },
-  };
-  return promisify(execFile)(process.execPath, ['--eval', `(async () => { ${program} })()`], options);
 }

@@ -1,4 +1,3 @@
-import { spawnSync } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 import { getEventListeners } from 'node:events';
 import { inspect } from 'node:util';
@@ -14,7 +13,6 @@ import {
 import { ScriptedBackend } from 'resilient-watcher/testing';
 import { expect, expectTypeOf, onTestFinished, test, vi } from 'vitest';
 import { ScriptedScene } from '../support/scripted-scene.js';
-import { temporaryDirectory } from '../support/temporary-directory.js';
 
 /** A watcher of a key of a volume, which has not been started. */
 function watchedKey(options: ResilientWatcherOptions = {}) {
@@ -274,21 +272,4 @@ test('close() waits for a backend that is being subscribed, and closes the subsc
   await closed;
   expect([backend.subscribed, backend.subscriptions]).toEqual([1, 0]);
   await refused;
-});
-
-test('a listener that fails is printed with its place in the application', () => {
-  const directory = temporaryDirectory();
-  const program = `
-    import { ResilientWatcher } from 'resilient-watcher';
-    const watcher = new ResilientWatcher(${JSON.stringify(directory)}, { persistent: false });
-    watcher.on('change', function onConfig() {
-      throw new TypeError('no such field');
-    });
-    await watcher.start();`;
-  const { stderr } = spawnSync(process.execPath, ['--input-type=module', '--eval', program], {
-    encoding: 'utf8',
-  });
-  expect(stderr).toMatch(
-    /ListenerError: A listener of "change" failed: no such field[\s\S]*at \S*onConfig \(/,
-  );
 });

@@ -1,8 +1,6 @@
 /** Many writes at once: they wait for each other instead of running out of descriptors, but not for a hanging server. */
-import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 
 import { AtomicVolume, atomicWriteFile } from 'resilient-watcher';
 import { expect, test } from 'vitest';
@@ -10,24 +8,6 @@ import { expect, test } from 'vitest';
 import { deviceHere, fsWith, interceptedFs } from '../support/intercepted-fs.js';
 import { temporaryDirectory } from '../support/temporary-directory.js';
 import { outcome } from './written-file.js';
-
-test.skipIf(process.platform === 'win32')('200 files are written with hardly any descriptors left', () => {
-  const program = `
-    import { atomicWriteFile } from 'resilient-watcher';
-    const paths = Array.from({ length: 200 }, (_, index) => ${JSON.stringify(temporaryDirectory())} + '/' + index);
-    const outcomes = await Promise.all(paths.map((path) => atomicWriteFile(path, path).catch(({ message }) => message)));
-    console.log(JSON.stringify([...new Set(outcomes.map((outcome) => outcome.written ?? outcome))]));`;
-  const cwd = fileURLToPath(new URL('../..', import.meta.url));
-  const command = [
-    '-c',
-    'ulimit -n 34; exec "$0" "$@"',
-    process.execPath,
-    '--input-type=module',
-    '-e',
-    program,
-  ];
-  expect(JSON.parse(execFileSync('sh', command, { cwd, encoding: 'utf8' }))).toEqual([true]);
-});
 
 test('writes wait for each other, and one that is aborted while it waits does not write', async () => {
   const directory = temporaryDirectory();

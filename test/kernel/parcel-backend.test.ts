@@ -14,13 +14,19 @@ import { Worker } from 'node:worker_threads';
 
 import { afterAll, afterEach, beforeEach, describe, expect, test } from 'vitest';
 
-import { nodeFsBackend } from '../../../src/watch/backends/node-fs.js';
-import { parcelBackend } from '../../../src/watch/backends/parcel.js';
-import { errnoOf } from '../../../src/core/errno.js';
-import type { HintSink, WatchedDirectory, WatchSubscription } from '../../../src/core/watch-backend.js';
-import { inotifyWatches } from '../../support/inotify.js';
-import { rounds } from '../../support/rounds.js';
-import { conforms, conformsForTrees, directoryAt, subscribe as subscribeFor, treeAt } from './conformance.js';
+import { nodeFsBackend } from '../../src/watch/backends/node-fs.js';
+import { parcelBackend } from '../../src/watch/backends/parcel.js';
+import { errnoOf } from '../../src/core/errno.js';
+import type { HintSink, WatchedDirectory, WatchSubscription } from '../../src/core/watch-backend.js';
+import { inotifyWatches } from '../support/inotify.js';
+import { rounds } from '../support/rounds.js';
+import {
+  conforms,
+  conformsForTrees,
+  directoryAt,
+  subscribe as subscribeFor,
+  treeAt,
+} from '../watch/backends/conformance.js';
 
 const parcel = () => parcelBackend(nodeFsBackend());
 

@@ -8,8 +8,8 @@ import { fileSink, TokenRefresher, type ServiceAccountToken } from 'resilient-wa
 import { FakeTokenClient, KubeletVolume, mintTestToken } from 'resilient-watcher/testing';
 import { expect, onTestFinished, test } from 'vitest';
 
-import { rounds } from '../support/rounds.js';
-import { temporaryDirectory } from '../support/temporary-directory.js';
+import { rounds } from '../../support/rounds.js';
+import { temporaryDirectory } from '../../support/temporary-directory.js';
 
 const ROTATIONS = rounds(10, 30);
 

@@ -10,10 +10,10 @@ import { fileURLToPath } from 'node:url';
 import { AtomicVolume, atomicWriteFile, isTemporaryName } from 'resilient-watcher';
 import { expect, onTestFinished, test } from 'vitest';
 
-import { debris } from '../support/debris.js';
-import { aDayLater } from '../support/later.js';
-import { rounds } from '../support/rounds.js';
-import { temporaryDirectory } from '../support/temporary-directory.js';
+import { debris } from '../../support/debris.js';
+import { aDayLater } from '../../support/later.js';
+import { rounds } from '../../support/rounds.js';
+import { temporaryDirectory } from '../../support/temporary-directory.js';
 
 const script = (name: string): string => fileURLToPath(new URL(`../support/${name}.mjs`, import.meta.url));
 
@@ -188,7 +188,7 @@ test.skipIf(!isRoot)(
     process.setuid(65534);
     const { code, step } = await atomicWriteFile(${JSON.stringify(join(directory, 'file'))}, 'x').catch((error) => error);
     process.stdout.write(code + ' ' + step);`;
-    const cwd = fileURLToPath(new URL('../..', import.meta.url));
+    const cwd = fileURLToPath(new URL('../../..', import.meta.url));
     const output = execFileSync(process.execPath, ['--input-type=module', '-e', program], {
       cwd,
       encoding: 'utf8',

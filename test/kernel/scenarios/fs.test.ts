@@ -1,6 +1,6 @@
 import { describe } from 'vitest';
 
-import { defineRequirements, defineScenarios } from './define-scenarios.js';
+import { defineRequirements, defineScenarios } from '../../watch/scenarios/define-scenarios.js';
 
 describe.runIf(process.platform === 'linux')('hints from fs', () => {
   defineScenarios('fs');

@@ -9,7 +9,7 @@ import { fileURLToPath } from 'node:url';
 import { atomicWriteFile } from 'resilient-watcher';
 import { expect, test } from 'vitest';
 
-import { temporaryDirectory } from '../support/temporary-directory.js';
+import { temporaryDirectory } from '../../support/temporary-directory.js';
 
 /** Runs a program that imports the package; returns what it prints. It fails if the program ends with an error. */
 function outputOf(program: string): string {
@@ -20,7 +20,7 @@ function outputOf(program: string): string {
     const path = ${path};
     const codeOf = (writing) => writing.then(() => 'written', ({ name, code, cause }) => (name === 'WriteError' ? \`\${code} (\${cause.code})\` : name));
     ${program}`;
-  const cwd = fileURLToPath(new URL('../..', import.meta.url));
+  const cwd = fileURLToPath(new URL('../../..', import.meta.url));
   return execFileSync(process.execPath, ['--input-type=module', '-e', source], {
     cwd,
     encoding: 'utf8',
