@@ -146,7 +146,7 @@ export function page(run) {
   return [
     '# Scoreboard',
     '',
-    '<!-- Written by `npm run scoreboard`. Do not edit. -->',
+    '<!-- Written by `node conformance/scoreboard.mjs`. Do not edit. -->',
     '',
     `How watchers for ${listed(Object.keys(run.toolchains))} handle the updates that Kubernetes makes:`,
     `${run.list.length} sequences, described in [conformance](conformance.md). Run on ${daysOf(run)}: ${run.machine};`,

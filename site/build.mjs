@@ -1,4 +1,4 @@
-/** `npm run docs`: the documentation site, in site/dist. `DOCS_BASE=/folder/` is where it will be served from. */
+/** `npm run --prefix site build`: the documentation site, in site/dist. `DOCS_BASE=/folder/` is where it will be served from. */
 import { copyFileSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 

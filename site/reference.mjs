@@ -41,7 +41,7 @@ const OPTIONS = {
   excludeProtected: true,
   excludeInternal: true,
   excludeExternals: true,
-  // `npm run typecheck` does that.
+  // `npm run lint` does that.
   skipErrorChecking: true,
   // Parts of a signature that have no export of their own are shown where they are used.
   validation: { notExported: false, invalidLink: true },

@@ -46,7 +46,7 @@ const HEADINGS_LOOKED_AT = [
 
 const reason =
   sitePages.length === 0
-    ? 'there is no site/dist: npm run docs'
+    ? 'there is no site/dist: npm run --prefix site build'
     : executable === undefined
       ? 'no chromium is installed (apt-get install chromium), and CHROMIUM does not name one'
       : undefined;

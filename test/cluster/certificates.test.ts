@@ -1,4 +1,4 @@
-/** `npm run test:cluster`: a pod certificate and a trust bundle of Kubernetes 1.37, followed by a server under load. */
+/** `npx vitest run --project cluster test/cluster`: a pod certificate and a trust bundle of Kubernetes 1.37, followed by a server under load. */
 import { expect, test } from 'vitest';
 
 import { skip } from '../support/namespace.js';

@@ -1,4 +1,4 @@
-/** `npm run test:cluster`: thirty updates of a ConfigMap and a Secret by a real kubelet, seen by this library and by others. */
+/** `npx vitest run --project cluster test/cluster`: thirty updates of a ConfigMap and a Secret by a real kubelet, seen by this library and by others. */
 import { expect, test } from 'vitest';
 
 import { ClusterStage } from './cluster.js';

@@ -1,4 +1,4 @@
-/** `npm run test:cluster`: how long a ConfigMap or Secret takes to reach a listener in ten pods, with `sync-pods` and without. */
+/** `npx vitest run --project cluster test/cluster`: how long a ConfigMap or Secret takes to reach a listener in ten pods, with `sync-pods` and without. */
 import { setTimeout as sleep } from 'node:timers/promises';
 
 import { expect, test } from 'vitest';

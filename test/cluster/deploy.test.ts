@@ -1,4 +1,4 @@
-/** `npm run test:cluster`: the manifests of `deploy/kubernetes`, applied to a cluster, do what they promise. */
+/** `npx vitest run --project cluster test/cluster`: the manifests of `deploy/kubernetes`, applied to a cluster, do what they promise. */
 import {
   ApiextensionsV1Api,
   AuthenticationV1Api,

@@ -1,4 +1,4 @@
-/** The public API is the one that was reviewed. After a change on purpose: `npm run api:update`. */
+/** The public API is the one that was reviewed. After a change on purpose: `UPDATE_API=1 npm run test:package`. */
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
 
@@ -16,5 +16,7 @@ test.each(entryPoints)('the exports of %s are those that were reviewed', (entryP
     mkdirSync(dirname(path), { recursive: true });
     writeFileSync(path, report);
   }
-  expect(existsSync(path) ? readFileSync(path, 'utf8') : 'no report; run `npm run api:update`').toBe(report);
+  expect(
+    existsSync(path) ? readFileSync(path, 'utf8') : 'no report; run `UPDATE_API=1 npm run test:package`',
+  ).toBe(report);
 });

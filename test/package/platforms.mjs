@@ -1,4 +1,4 @@
-// `npm run test:platforms`: the packed tarball on each runtime that the npm registry brings, with the smoke program. Prints a
+// `node test/package/platforms.mjs`: the packed tarball on each runtime that the npm registry brings, with the smoke program. Prints a
 // line for each, and what it skipped and why; exits with 1 when one failed. `node test/package/platforms.mjs 'Node 26' Bun` takes
 // only the runtimes whose names begin so, and the package as it is built.
 import { execFile } from 'node:child_process';

@@ -1,4 +1,4 @@
-/** `npm run simulate:mutants -- [--runs N] [--only TEXT]`: after how many schedules each mutant is found. */
+/** `node test/simulation/calibrate.mjs [--runs N] [--only TEXT]`: after how many schedules each mutant is found. */
 import { spawnSync } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';

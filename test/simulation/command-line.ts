@@ -86,7 +86,7 @@ export class CommandLine {
       const given = await shrink({ kind, seed }, choices.made, violation.invariant);
       await this.#one(kind, seed, given);
       const decisions = given.join() || '0';
-      this.#print(`again: npm run simulate -- --kind ${kind} --seed ${seed} --choices ${decisions}`);
+      this.#print(`again: node test/simulation/run.mjs --kind ${kind} --seed ${seed} --choices ${decisions}`);
       return false;
     }
     // The first schedule is still the same, whatever ran since.

@@ -1,5 +1,5 @@
 /**
- * Runs schedules: `npm run simulate -- [--seed N] [--kind K] [--runs N]`. The exit code is 1 if one of them violates an
+ * Runs schedules: `node test/simulation/run.mjs [--seed N] [--kind K] [--runs N]`. The exit code is 1 if one of them violates an
  * invariant. If it was forked, it runs one command line after another.
  */
 import './globals.js';

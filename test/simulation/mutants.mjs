@@ -1,5 +1,5 @@
 /**
- * Changes of the engine that make it wrong: each must be found by some schedule. `npm run simulate:mutants` prints after
+ * Changes of the engine that make it wrong: each must be found by some schedule. `node test/simulation/calibrate.mjs` prints after
  * how many schedules it was.
  */
 

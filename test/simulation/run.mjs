@@ -1,4 +1,4 @@
-/** `npm run simulate`: bundles `main.ts` from `src` into a temporary file, and runs it. */
+/** `node test/simulation/run.mjs`: bundles `main.ts` from `src` into a temporary file, and runs it. */
 import { spawnSync } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';

@@ -9,10 +9,11 @@ export function checkBuilt(root: string): void {
   const timeOf = (path: string): number =>
     statSync(join(root, path), { throwIfNoEntry: false })?.mtimeMs ?? 0;
   const built = timeOf('dist/index.js');
-  if (built === 0) throw new Error('These tests run the built package: `npm run pretest` first');
+  if (built === 0) throw new Error('These tests run the built package: `npm run build -- --no-dts` first');
   const sources = readdirSync(join(root, 'src'), { recursive: true, encoding: 'utf8' });
   const newer = ['tsup.config.ts', ...sources.map((file) => join('src', file))]
     .filter((path) => path.endsWith('.ts'))
     .find((path) => timeOf(path) > built);
-  if (newer !== undefined) throw new Error(`${newer} is newer than dist: \`npm run pretest\` first`);
+  if (newer !== undefined)
+    throw new Error(`${newer} is newer than dist: \`npm run build -- --no-dts\` first`);
 }

@@ -1,5 +1,5 @@
 /**
- * `npm run bench config`: the way of an update: a swap of the mounted file, in process, until the watcher of the file and
+ * `node tools/bench/run.mjs config`: the way of an update: a swap of the mounted file, in process, until the watcher of the file and
  * until the loader emit `change`.
  *
  *     node tools/bench/config.mjs [--swaps 100] [--interval 250]

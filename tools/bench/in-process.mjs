@@ -1,7 +1,7 @@
 /**
  * From the first native callback after a swap to the listener, within one process:
  *
- *     npm run bench watch -- --only=in-process
+ *     node tools/bench/run.mjs watch --only=in-process
  *
  * Each contestant has a process of its own, which publishes, as kubelet does, a swap each 250 ms, so that the code is
  * as cold as it is in a service that waits. `fs.watch` is wrapped before a contestant is loaded, so that the moment of

@@ -1,5 +1,5 @@
 /**
- * How long `import` takes, in a process that has just started: `npm run bench load [-- --rounds=15]`. The entry points
+ * How long `import` takes, in a process that has just started: `node tools/bench/run.mjs load [--rounds=15]`. The entry points
  * of the library and the peers take turns; the empty module shows what an import costs by itself.
  */
 import { execFileSync } from 'node:child_process';

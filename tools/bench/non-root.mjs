@@ -1,5 +1,5 @@
 /**
- * Watching as a container usually does: as another user than root, who publishes. `npm run bench non-root`, as root.
+ * Watching as a container usually does: as another user than root, who publishes. `node tools/bench/run.mjs non-root`, as root.
  * kubelet makes the directory of a new revision with mode 0700 and opens it to others with the next system call.
  * Counted: updates whose content was seen, and processes that an error has ended.
  *

@@ -1,6 +1,6 @@
 /**
- * `npm run bench`: the benchmarks, one after another, with fewer samples; with `-- --write` the charts in `docs` are drawn
- * again. `npm run bench watch -- --quick`: one part, with its own flags; without flags, in full.
+ * `node tools/bench/run.mjs`: the benchmarks, one after another, with fewer samples; with `-- --write` the charts in `docs` are drawn
+ * again. `node tools/bench/run.mjs watch --quick`: one part, with its own flags; without flags, in full.
  */
 import { spawnSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';

@@ -1,6 +1,6 @@
 /**
- * What a volume or a tree of 1 to 10 000 files costs to watch: `npm run bench scale`, about five minutes. Prints
- * tables in Markdown. A part of it: `npm run bench scale -- --kinds tree --files 1,100 --contestants
+ * What a volume or a tree of 1 to 10 000 files costs to watch: `node tools/bench/run.mjs scale`, about five minutes. Prints
+ * tables in Markdown. A part of it: `node tools/bench/run.mjs scale --kinds tree --files 1,100 --contestants
  * 'resilient-watcher,chokidar 5'`.
  *
  * A volume is swapped whole, and the contestant has to have read all of it; in a tree one file is replaced by rename.

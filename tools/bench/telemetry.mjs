@@ -1,8 +1,8 @@
 /**
  * What telemetry costs, with and without subscribers:
  *
- *     npm run bench telemetry             about half a minute
- *     npm run bench telemetry -- --quick  a few seconds, with fewer samples
+ *     node tools/bench/run.mjs telemetry             about half a minute
+ *     node tools/bench/run.mjs telemetry --quick  a few seconds, with fewer samples
  *
  * Prints a table in Markdown. `unobserved` is measured twice: the difference between its two lines is what this machine
  * cannot tell apart.

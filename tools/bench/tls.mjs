@@ -1,5 +1,5 @@
 /**
- * `npm run bench tls`: what a rotation of the certificate costs an HTTPS server with many open connections: from the
+ * `node tools/bench/run.mjs tls`: what a rotation of the certificate costs an HTTPS server with many open connections: from the
  * swap until new handshakes get the new certificate, and what it takes to read, check and set a pair. The connections are idle keep-alive ones, made by another process.
  *
  *     node tools/bench/tls.mjs [--connections 1000] [--rotations 200]

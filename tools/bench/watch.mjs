@@ -1,9 +1,9 @@
 /**
  * How soon a watcher reports a swap, and what a thousand of them cost:
  *
- *     npm run bench watch                 below three minutes
- *     npm run bench watch -- --quick      about 45 seconds, with fewer samples
- *     npm run bench watch -- --only=lat   only the latencies; `idle`: the thousand watchers; `in-process`
+ *     node tools/bench/run.mjs watch                 below three minutes
+ *     node tools/bench/run.mjs watch --quick      about 45 seconds, with fewer samples
+ *     node tools/bench/run.mjs watch --only=lat   only the latencies; `idle`: the thousand watchers; `in-process`
  *
  * Prints tables in Markdown. The numbers of a shared machine are noisy: compare within one run.
  */

@@ -1,5 +1,5 @@
 /**
- * `npm run bench write`: atomic writes side by side, on a real disk and in memory, each comparison at equal
+ * `node tools/bench/run.mjs write`: atomic writes side by side, on a real disk and in memory, each comparison at equal
  * durability. Contenders take turns every few writes, in a random order, so that noise of the
  * machine falls on all of them alike; the ratio is that of their medians.
  *

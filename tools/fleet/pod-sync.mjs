@@ -1,4 +1,4 @@
-// npm run bench pod-sync: 10 000 pods that mount 1 001 ConfigMaps, a real `PodSync`, and an API server in memory, on one clock.
+// node tools/bench/run.mjs pod-sync: 10 000 pods that mount 1 001 ConfigMaps, a real `PodSync`, and an API server in memory, on one clock.
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 

@@ -1,4 +1,4 @@
-// npm run bench fleet: what a fleet of refreshers asks of one API server, for three ways to choose the times.
+// node tools/bench/run.mjs fleet: what a fleet of refreshers asks of one API server, for three ways to choose the times.
 import { once } from 'node:events';
 import { writeFileSync } from 'node:fs';
 import { Worker } from 'node:worker_threads';

@@ -1,5 +1,5 @@
 /**
- * `npm run test:mutation -- FOLDER [FILE…]`: which changes of the code in `src/FOLDER` nothing notices. What no schedule of
+ * `node tools/mutation/run.mjs FOLDER [FILE…]`: which changes of the code in `src/FOLDER` nothing notices. What no schedule of
  * the simulation notices is tried with the tests. Prints a row of the table in docs/invariants.md, and what survives.
  * Stryker is not a dependency: CONTRIBUTING.md says how to install it.
  */

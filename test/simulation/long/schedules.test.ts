@@ -1,0 +1,68 @@
+/** `npm run test:simulation`: 20,000 schedules from fixed seeds. The unit tests have 500 of them. */
+import { expect, test } from 'vitest';
+
+import { startSimulation } from '../processes.js';
+
+const simulation = startSimulation(2);
+
+/** The kinds that are simulated in turn, and how many schedules; with those of the unit tests, 20,000. */
+const SHARES = [
+  ['key,volume,inside,group,file,directory,tree,write-file', 9_500],
+  ['groups,on,around,links,hang,write-volume', 2_600],
+  ['git-sync,cert-manager,alternating,recreated,renamed,mounted,neighbors', 2_200],
+  ['polled-key,polled-volume,polled-group,polled-tree,polled-links,leave,regroup', 800],
+] as const;
+
+/** The work is bounded by its counts, and takes minutes on a machine whose cores are taken. */
+const HANG_LIMIT = { timeout: 900_000 };
+
+test.concurrent.each(SHARES)(
+  'the invariants hold in schedules of the kinds %s',
+  HANG_LIMIT,
+  async (kinds, runs) => {
+    expect(await simulation.run('--kind', kinds, '--runs', String(runs))).toMatch(
+      new RegExp(`^${runs} schedules in .*$`),
+    );
+  },
+);
+
+/** What random schedules have found since all of `npm test` ran without a violation. */
+test.concurrent.each([
+  ['key', 9_726],
+  ['around', 1_226],
+  ['alternating', 335],
+  ['groups', 10_567_682],
+  ['inside', 10_422_546],
+])('the invariants hold in a schedule that has violated one: %s %i', HANG_LIMIT, async (kind, seed) => {
+  const args = ['--kind', kind, '--seed', String(seed), '--runs', '1'];
+  expect(await simulation.run(...args)).toMatch(/^1 schedules in .*$/);
+});
+
+/** The first decisions of a schedule with two publications. */
+const ONE_SWAP = '0,0,0,0,0,1';
+
+test.concurrent(
+  'the invariants hold wherever others act in a schedule of the kind volume with one swap',
+  HANG_LIMIT,
+  async () => {
+    expect(await simulation.run('--kind', 'volume', '--exhaustive', '--choices', ONE_SWAP)).toMatch(
+      /^\d{3,} schedules in .*$/,
+    );
+  },
+);
+
+// At the end, because V8 forgets its optimized code when it counts.
+test('work is proportional to the size of each kind of target', HANG_LIMIT, async () => {
+  expect(await simulation.run('--kind', 'many', '--each', '0,0,0,0,0,*')).toMatch(/^5 schedules in .*$/);
+});
+
+test('a loop within a loop over 2,000 links is noticed', HANG_LIMIT, async () => {
+  const mutant = {
+    file: 'fs/merge-directories.ts',
+    text: 'new Set(same.flatMap((each) => each.entries ?? []))',
+    replacement:
+      'same.flatMap((each) => each.entries ?? []).filter((name, at, all) => all.findIndex((each) => each === name) === at)',
+  };
+  const text = await simulation.runMutant(mutant, '--kind', 'many', '--each', '0,0,0,0,0,0');
+  expect(text).toMatch(/invariant 9: links: \d+ blocks/);
+});

@@ -1,0 +1,75 @@
+/**
+ * `npm run test:all`: every step that `npm test` is not, one after the other. `npm run test:all -- test:docs lint` runs these
+ * steps. Each step runs alone, too: `npm run test:docs`. At the end: how long each took, what failed, and what was skipped and why.
+ */
+import { spawnSync } from 'node:child_process';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+
+const LIMIT_MS = 20 * 60_000;
+
+// What a server knows of its clients, and what the default CA list can do, depends on the version of Node.js.
+const newerNode = process.env.TEST_NODE;
+const platforms = ['Node 20.19.0', 'Node 26', 'Bun', 'Deno'];
+
+/** name, command; a name that package.json has is a script. */
+const STEPS = [
+  // All rounds of test:process and test:kernel, and those of npm test: they are not steps of their own here.
+  ['test:stress'],
+  ['test:simulation'],
+  ['test:durable'],
+  ['test:docs'],
+  ['test:package'],
+  ['platforms', 'node', 'test/package/platforms.mjs', ...platforms],
+  ['newer Node.js', ...(newerNode ? [newerNode, 'node_modules/.bin/vitest', 'run', 'test/tls'] : [])],
+  // Ends with 1 if this library or the reference reader gets one sequence wrong.
+  ['scoreboard', 'node', 'conformance/scoreboard.mjs', 'Node'],
+  ['test:recipes'],
+  ['test:site'],
+  // At the end: of the folders with packages of their own, it checks those that are installed.
+  ['lint'],
+];
+
+const { scripts } = JSON.parse(readFileSync('package.json', 'utf8'));
+const wanted = process.argv.slice(2);
+const unknown = wanted.filter((name) => !(name in scripts) && !STEPS.some(([step]) => step === name));
+if (unknown.length > 0) throw new Error(`No step is called ${unknown.join(', ')}`);
+const steps =
+  wanted.length > 0 ? wanted.map((name) => STEPS.find(([step]) => step === name) ?? [name]) : STEPS;
+
+const folder = mkdtempSync(join(tmpdir(), 'test-all-'));
+const list = join(folder, 'skipped');
+writeFileSync(list, '');
+const skipped = [];
+const results = [];
+for (const [name, ...given] of steps) {
+  const [command, ...args] = name in scripts ? ['npm', 'run', '--silent', name] : given;
+  if (command === undefined) {
+    skipped.push(`${name}: TEST_NODE is not set`);
+    continue;
+  }
+  console.log(`\n== ${name}`);
+  const began = Date.now();
+  const { status } = spawnSync(command, args, {
+    stdio: ['ignore', 'inherit', 'inherit'],
+    env: { ...process.env, SKIPPED_LIST: list },
+    timeout: LIMIT_MS,
+    killSignal: 'SIGKILL',
+  });
+  results.push([name, Math.round((Date.now() - began) / 1_000), status]);
+}
+skipped.push(...new Set(readFileSync(list, 'utf8').split('\n').filter(Boolean)));
+rmSync(folder, { recursive: true });
+
+console.log('\nSkipped:');
+for (const line of skipped) console.log(`- ${line}`);
+console.log('- platforms: the versions of Node.js in between; node test/package/platforms.mjs has them');
+console.log('- test/e2e: needs KUBEBUILDER_ASSETS; test/cluster: needs KUBECONFIG and E2E_IMAGE');
+console.log('\nSteps:');
+for (const [name, seconds, status] of results) {
+  console.log(
+    `${status === 0 ? '✓' : '✗'} ${name.padEnd(16)} ${seconds} s${status === 0 ? '' : ` (exit ${status})`}`,
+  );
+}
+process.exitCode = results.every(([, , status]) => status === 0) ? 0 : 1;
