@@ -4,7 +4,7 @@
  * | state      | `trigger()`                        | its time is up | succeeds            | fails                         |
  * |------------|------------------------------------|----------------|---------------------|-------------------------------|
  * | `idle`     | starts it, → `waiting`             | –              | –                   | –                             |
- * | `ready`    | → `waiting` for the splay          | –              | –                   | –                             |
+ * | `ready`    | → `waiting`: splay and cooldown    | –              | –                   | –                             |
  * | `waiting`  | merged into the update that waits  | → `running`    | –                   | –                             |
  * | `running`  | waits for the action under way     | –              | next one or `ready` | → `retrying`, after a backoff |
  * | `retrying` | merged; tried at once              | → `running`    | –                   | –                             |
@@ -94,6 +94,8 @@ export class ReloadAction extends Component<ReloadActionEvents, ReloadActionStat
   #loop: Promise<void> | undefined;
   #lastSuccessful: boolean | null = null;
   #lastSuccessAt: number | null = null;
+  /** When it last succeeded, by the monotonic clock. */
+  #restsFrom = -Infinity;
 
   /** @throws {TypeError | RangeError} for a wrong option. */
   constructor(options: ReloadActionOptions) {
@@ -160,8 +162,8 @@ export class ReloadAction extends Component<ReloadActionEvents, ReloadActionStat
   async #drain(): Promise<void> {
     while (this.#pending) {
       this.#phase = 'waiting';
-      const { splayMs, random } = this.#options;
-      if (splayMs > 0) await this.#pause(random() * splayMs);
+      const delayMs = this.#delayMs();
+      if (delayMs > 0) await this.#pause(delayMs);
       if (this.lifetime.ended) break;
       const update = merged(this.#missed, this.#pending);
       this.#pending = undefined;
@@ -171,6 +173,13 @@ export class ReloadAction extends Component<ReloadActionEvents, ReloadActionStat
     this.#phase = 'ready';
     // Not a microtask later: an update that came meanwhile would wait for the next one.
     this.#loop = undefined;
+  }
+
+  /** How long an update waits before it is handled. */
+  #delayMs(): number {
+    const { splayMs, cooldownMs, random, clock } = this.#options;
+    const cooldown = this.#restsFrom + cooldownMs - clock.monotonic();
+    return Math.max(splayMs > 0 ? random() * splayMs : 0, cooldown);
   }
 
   /** Handles the update until it succeeds, is rejected, or a newer one arrives. */
@@ -215,6 +224,7 @@ export class ReloadAction extends Component<ReloadActionEvents, ReloadActionStat
     this.#missed = undefined;
     this.#lastSuccessful = true;
     this.#lastSuccessAt = this.#options.clock.now();
+    this.#restsFrom = this.#options.clock.monotonic();
   }
 
   #failed(error: ActionError): void {

@@ -26,6 +26,11 @@ export interface ReloadActionOptions {
   readonly stopTimeoutMs?: number | undefined;
   /** The maximum random delay of an update, ms, so that many pods do not reload at once. Default 0. */
   readonly splayMs?: number | undefined;
+  /**
+   * How long the next update waits after a success, ms, so that many changes lead to few reloads. Updates that come
+   * meanwhile are merged. Default 0.
+   */
+  readonly cooldownMs?: number | undefined;
   /** Initial delay before a retry, doubled on each failure, with up to 50% jitter, ms. Default 1,000. */
   readonly retryDelayMs?: number | undefined;
   /** The maximum delay before a retry, ms. Default 60,000. */
@@ -58,6 +63,7 @@ const OPTIONS = {
   // A command gets 10 s between SIGTERM and SIGKILL.
   stopTimeoutMs: milliseconds(15_000),
   splayMs: milliseconds(0),
+  cooldownMs: milliseconds(0),
   retryDelayMs: milliseconds(1_000, { min: 1 }),
   maxRetryDelayMs: milliseconds(60_000, { min: 1 }),
   maxAttempts: matching<number>(

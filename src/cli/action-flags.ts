@@ -19,6 +19,7 @@ import type { Session } from './session.js';
 export interface RunFlags {
   readonly check?: string;
   readonly splay?: number;
+  readonly cooldown?: number;
   readonly timeout?: number;
   readonly stopSignal?: NodeJS.Signals;
   readonly stopTimeout?: number;
@@ -48,8 +49,17 @@ export function addRunFlags(command: Command): Command {
       'wait a random time, up to this, before acting, so that not all pods act at once',
       delay,
     )
+    .option(
+      '--cooldown <duration>',
+      'wait this long after a success; the newest of the changes meanwhile wins',
+      delay,
+    )
     .option('--timeout <duration>', 'stop an action that takes longer (default: 30s)', duration)
-    .option('--stop-signal <signal>', 'the signal that asks a command to stop (default: TERM)', signalName)
+    .option(
+      '--stop-signal <signal>',
+      'the signal that asks a command to stop (default: TERM)',
+      (given: string) => signalName(given),
+    )
     .option(
       '--stop-timeout <duration>',
       'how long a command and its children may take to stop before they are killed (default: 10s)',
@@ -63,7 +73,11 @@ export function addActionFlags(command: Command): Command {
   command
     .optionsGroup('What to do on a change:')
     .option('--exec <sh>', 'run this with /bin/sh -c (repeatable)', each(text))
-    .option('--signal <signal>', 'send this signal (repeatable) to:', each(signalName))
+    .option(
+      '--signal <signal>',
+      'send this signal (repeatable) to:',
+      each((given) => signalName(given)),
+    )
     .option('--pid-file <file>', '  the process whose ID is in this file', text)
     .option('--process <name>', '  the topmost process with this name', text)
     .option('--webhook <url>', 'send the change to this URL as JSON (repeatable)', each(text))
@@ -73,12 +87,13 @@ export function addActionFlags(command: Command): Command {
 
 /** A component that runs these actions as the flags say. It is closed with the session. */
 export function reloadActionOf(action: readonly Action[], flags: RunFlags, session: Session): ReloadAction {
-  const { check, splay, timeout, stopTimeout = STOP_TIMEOUT_MS, exitOnError } = flags;
+  const { check, splay, cooldown, timeout, stopTimeout = STOP_TIMEOUT_MS, exitOnError } = flags;
   const reload = session.closeAtEnd(
     new ReloadAction({
       action,
       check: check === undefined ? undefined : shellAction(check, flags, session),
       splayMs: splay,
+      cooldownMs: cooldown,
       timeoutMs: timeout,
       stopTimeoutMs: stopTimeout + STOP_LEEWAY_MS,
       maxAttempts: exitOnError ? 1 : undefined,
@@ -107,7 +122,15 @@ export function actionsOf(flags: ActionFlags, command: readonly string[], sessio
   actions.push(...signalsOf(flags), ...webhook.map((url) => webhookOf(url, method)));
   if (webhook.length === 0) refuseUnused(flags, ['webhookMethod'], '--webhook');
   if (actions.length > 0) return actions;
-  const unused = ['check', 'splay', 'timeout', 'stopSignal', 'stopTimeout', 'exitOnError'] as const;
+  const unused = [
+    'check',
+    'splay',
+    'cooldown',
+    'timeout',
+    'stopSignal',
+    'stopTimeout',
+    'exitOnError',
+  ] as const;
   refuseUnused(flags, unused, 'an action: a command after --, --exec, --signal or --webhook');
   return [];
 }

@@ -26,10 +26,10 @@ export function duration(text: string): number {
 }
 
 /** A signal such as `HUP` or `SIGHUP`. */
-export function signalName(text: string): NodeJS.Signals {
+export function signalName(text: string, otherwise = 'It must be a signal such as HUP.'): NodeJS.Signals {
   const name = `SIG${text.toUpperCase().replace(/^SIG/, '')}`;
   if (Object.hasOwn(constants.signals, name)) return name as NodeJS.Signals;
-  throw new InvalidArgumentError('It must be a signal such as HUP.');
+  throw new InvalidArgumentError(otherwise);
 }
 
 /** A socket address such as `0.0.0.0:9533`, `[::1]:9533` or `:9533`. */
@@ -114,9 +114,10 @@ export function checkCluster(kubeConfig: string | undefined, env: NodeJS.Process
 
 /**
  * @param what is done with the paths.
+ * @param flag a flag of the command that takes a value.
  * @throws {ExitError} if there is nothing to watch, a pattern, or the same twice.
  */
-export function checkPaths(paths: readonly string[], what = 'watch'): void {
+export function checkPaths(paths: readonly string[], what = 'watch', flag = '--check'): void {
   if (paths.includes('')) throw new ExitError(EXIT.usage, 'a path is empty');
   const pattern = paths.find((path) => path.includes('*'));
   if (pattern !== undefined) {
@@ -131,6 +132,6 @@ export function checkPaths(paths: readonly string[], what = 'watch'): void {
   if (paths.length > 0) return;
   throw new ExitError(
     EXIT.usage,
-    'no path is given: what follows a flag such as --check is its value, and what follows -- is a command',
+    `no path is given: what follows a flag such as ${flag} is its value, and what follows -- is a command`,
   );
 }

@@ -102,7 +102,7 @@ export function print(stdout: Writable, text: string): Promise<void> {
  * Escapes control characters, and indents all lines but the first: the name of a file may contain anything, and must not
  * pass for another event.
  */
-function visible(message: string): string {
+export function visible(message: string): string {
   return message.replace(/\n(?! {2})/g, '\n  ').replace(/[^\n]+/g, oneLine);
 }
 

@@ -6,7 +6,7 @@ import { Command, CommanderError, Option } from 'commander';
 import { refuseRepeated, splitCommand } from './arguments.js';
 import { EXIT, ExitError } from './exit-code.js';
 import type { Io } from './io.js';
-import { LOG_LEVELS, Output, print, type OutputOptions } from './output.js';
+import { LOG_LEVELS, Output, print, visible, type OutputOptions } from './output.js';
 import { Session } from './session.js';
 import type { Subcommand } from './subcommand.js';
 
@@ -17,6 +17,9 @@ interface CommonFlags {
   readonly json?: true;
   readonly logLevel: OutputOptions['level'];
 }
+
+/** After each error of a command line. */
+const HINT = '(use --help for usage and examples)';
 
 /** Each command imports its own modules, so that an init container does not wait for others to load. */
 const COMMANDS: Readonly<Record<string, () => Promise<Subcommand>>> = {
@@ -82,7 +85,7 @@ function programFor(mayLackDashes: boolean): Command {
     .description('Acts on changes to the ConfigMaps, Secrets, certificates and tokens that a process uses.')
     .version(version)
     .exitOverride()
-    .showHelpAfterError('(use --help for usage and examples)')
+    .showHelpAfterError(HINT)
     .configureOutput({
       outputError(message, write) {
         const isLikely = mayLackDashes && message.includes('unknown option');
@@ -118,8 +121,15 @@ function exitCodeFor(error: unknown, io: Io, session: Session | undefined): numb
   // Commander has already printed it. Help and version are not failures.
   if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT.ok : EXIT.usage;
   const message = error instanceof Error ? error.message : String(error);
-  if (session) session.output.log('error', 'error', message);
+  const exitCode = codeOf(error);
+  // As Commander prints what it finds itself.
+  if (exitCode === EXIT.usage) io.stderr.write(`error: ${visible(message)}\n${HINT}\n`);
+  else if (session) session.output.log('error', 'error', message);
   else io.stderr.write(`${message}\n`);
+  return exitCode;
+}
+
+function codeOf(error: unknown): number {
   if (error instanceof ExitError) return error.exitCode;
   // The library throws these for wrong arguments.
   return error instanceof TypeError || error instanceof RangeError ? EXIT.usage : EXIT.failed;

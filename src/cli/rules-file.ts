@@ -13,6 +13,7 @@ const KEYS: {
   readonly [K in Exclude<keyof RuleFlags, 'once'>]-?: readonly [key: string, Read<RuleFlags[K]>];
 } = {
   check: ['check', one(text)],
+  cooldown: ['cooldown', one(delay)],
   exec: ['exec', several(text)],
   exitOnError: ['exit-on-error', yes],
   initial: ['initial', yes],
@@ -100,58 +101,85 @@ async function exchange(
   );
 }
 
-/** @throws {ExitError} with the place in the file. */
+/** Reports what is wrong at a place in the file. */
+type Report = (place: string, what: string) => void;
+
+/** @throws {ExitError} with all that is wrong in the file. */
 function rulesOf(values: unknown, file: string, session: Session): RuleOptions[] {
-  const refuse = (place: string, what: string): never => {
-    throw new ExitError(EXIT.failed, `The rules are wrong:\n  ${file}: ${place}: ${what}`);
-  };
+  const problems: string[] = [];
+  const report: Report = (place, what) => void problems.push(`\n  ${file}: ${place}: ${what}`);
   const { rules, ...others } = values as { readonly rules?: unknown };
-  const [unknown] = Object.keys(others);
-  if (unknown !== undefined) return refuse(unknown, 'unknown key; the only key is "rules"');
-  if (!Array.isArray(rules)) return refuse('rules', 'it must be a list');
-  return rules.map((rule: unknown, index) => {
-    try {
-      return ruleOf(rule, session);
-    } catch (error) {
-      return refuse(`rules.${index}`, messageOf(error));
-    }
-  });
+  for (const key of Object.keys(others)) report(key, 'unknown key; the only key is "rules"');
+  if (!Array.isArray(rules)) report('rules', 'it must be a list');
+  const read = Array.isArray(rules)
+    ? rules.flatMap((rule: unknown, index) => ruleOf(rule, `rules.${index}`, report, session) ?? [])
+    : [];
+  if (problems.length === 0) return read;
+  throw new ExitError(EXIT.failed, `The rules are wrong:${problems.join('')}`);
 }
 
-function ruleOf(rule: unknown, { output, io }: Session): RuleOptions {
-  if (typeof rule !== 'object' || rule === null || Array.isArray(rule)) throw new Error('it must be a map');
+/** Undefined if something has been reported. */
+function ruleOf(
+  rule: unknown,
+  place: string,
+  report: Report,
+  { output, io }: Session,
+): RuleOptions | undefined {
+  if (typeof rule !== 'object' || rule === null || Array.isArray(rule)) {
+    report(place, 'it must be a map');
+    return undefined;
+  }
   const { paths: givenPaths, command: givenCommand = [], ...given } = rule as Record<string, unknown>;
-  const paths = valueOf('paths', givenPaths, list);
-  const command = valueOf('command', givenCommand, list);
-  const flags = flagsOf(given);
-  if (paths.length === 0) throw new Error('"paths" is empty');
-  checkPaths(paths);
-  const options = { paths, command, flags };
-  // This shows whether the rule can be created. Nothing is started.
-  prepareRule(options, new Session(output, io));
-  return options;
+  const problems: string[] = [];
+  const wrong: Report = (key, what) => {
+    problems.push(key);
+    report(`${place}.${key}`, what);
+  };
+  const paths = valueOf('paths', givenPaths, list, wrong) ?? [];
+  const command = valueOf('command', givenCommand, list, wrong) ?? [];
+  const flags = flagsOf(given, wrong);
+  if (problems.length > 0) return undefined;
+  try {
+    if (paths.length === 0) throw new Error('"paths" is empty');
+    checkPaths(paths);
+    const options = { paths, command, flags };
+    // This shows whether the rule can be created. Nothing is started.
+    prepareRule(options, new Session(output, io));
+    return options;
+  } catch (error) {
+    report(place, messageOf(error));
+    return undefined;
+  }
 }
 
-function flagsOf(given: Readonly<Record<string, unknown>>): RuleFlags {
-  const known = Object.entries<readonly [string, Read<unknown>]>(KEYS).map(([flag, [key, read]]) => ({
-    flag,
-    key,
-    read,
-  }));
+function flagsOf(given: Readonly<Record<string, unknown>>, wrong: Report): RuleFlags {
+  const known = Object.entries<readonly [string, Read<unknown>]>(KEYS);
   const flags = Object.entries(given).map(([key, value]) => {
-    const found = known.find((each) => each.key === key);
-    if (found) return [found.flag, valueOf(key, value, found.read)] as const;
-    const keys = ['paths', 'command', ...known.map((each) => each.key)];
-    throw new Error(`there is no key "${key}"; the keys are ${keys.join(', ')}`);
+    const [flag = '', [, read] = []] = known.find(([, [each]]) => each === key) ?? [];
+    if (read) return [flag, valueOf(key, value, read, wrong)] as const;
+    const keys = ['paths', 'command', ...known.map(([, [each]]) => each)];
+    wrong(key, `unknown key; the keys are ${keys.join(', ')}`);
+    return [key, undefined] as const;
   });
   return Object.fromEntries(flags.filter(([, value]) => value !== undefined));
 }
 
-function valueOf<T>(key: string, value: unknown, read: Read<T>): T {
+function valueOf<T>(key: string, value: unknown, read: Read<T>, wrong: Report): T | undefined {
   try {
     return read(value);
   } catch (error) {
-    throw new Error(`"${key}": ${messageOf(error)}`, { cause: error });
+    wrong(error instanceof ElementError ? `${key}.${error.index}` : key, messageOf(error));
+    return undefined;
+  }
+}
+
+/** An element of a list is wrong. */
+class ElementError extends Error {
+  readonly index: number;
+
+  constructor(index: number, message: string) {
+    super(message);
+    this.index = index;
   }
 }
 
@@ -168,13 +196,24 @@ function one<T>(read: (text: string) => T): Read<T> {
   };
 }
 
+/** One value, or a list of them. */
 function several<T>(read: (text: string) => T): Read<T[]> {
-  return (value) => (Array.isArray(value) ? value : [value]).map(one(read));
+  return (value) => (Array.isArray(value) ? elements(value, read) : [one(read)(value)]);
 }
 
 function list(value: unknown): string[] {
   if (!Array.isArray(value)) throw new Error('It must be a list.');
-  return value.map(one(String));
+  return elements(value, String);
+}
+
+function elements<T>(values: readonly unknown[], read: (text: string) => T): T[] {
+  return values.map((value, index) => {
+    try {
+      return one(read)(value);
+    } catch (error) {
+      throw new ElementError(index, messageOf(error));
+    }
+  });
 }
 
 function messageOf(error: unknown): string {

@@ -48,7 +48,8 @@ function actionOf(name: string, kind: string, run: () => Promise<void> | void): 
 }
 
 function reaction(text: string): Reaction {
-  return text === 'restart' ? text : signalName(text);
+  if (text === 'restart') return text;
+  return signalName(text, 'It must be restart, or a signal such as HUP.');
 }
 
 /** Runs `run` until the command has ended. */

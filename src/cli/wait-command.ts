@@ -41,7 +41,7 @@ Examples:
 
 /** Runs `wait` until everything is there, and then the command, if there is one. */
 async function runWait({ paths, flags, command, session }: Invocation<Flags>): Promise<void> {
-  checkPaths(paths, 'wait for');
+  checkPaths(paths, 'wait for', '--key');
   const { key: keys, timeout } = flags;
   if (command.length > 0) session.becomeInit();
   const child = command.length === 0 ? undefined : new Child(command, session);

@@ -65,7 +65,8 @@ export function prepareRule({ paths, flags, command }: RuleOptions, session: Ses
       if (!session.signal.aborted) throw error;
     }
     if (session.signal.aborted) return;
-    session.output.log('info', 'ready', `watching ${paths.join(', ')}`, { paths });
+    const only = reload ? '' : '; no action is given, so changes are only printed';
+    session.output.log('info', 'ready', `watching ${paths.join(', ')}${only}`, { paths });
     for (const path of missingPaths(watchers.filter(({ current }) => current))) {
       const message = `${path}: does not exist; watching for it to be created`;
       session.output.log('warn', 'missing', message, { path });

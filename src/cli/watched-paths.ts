@@ -92,8 +92,10 @@ function report(watcher: ResilientWatcher, { output }: Session): void {
   const { path } = watcher;
   watcher.on('change', ({ added, changed, removed, current, cause }) => {
     const { kind, revision = null } = current;
-    const keys = [...added.map((key) => `+${key}`), ...changed, ...removed.map((key) => `-${key}`)];
-    const message = `${path}: ${kind === 'missing' ? 'missing' : keys.join(' ') || 'empty'}`;
+    const keys = [...changed, ...added.map((key) => `+${key}`), ...removed.map((key) => `-${key}`)];
+    const shown = cause === 'start' ? ['found', ...added] : ['changed', ...keys];
+    const isEmpty = added.length + keys.length === 0;
+    const message = `${path}: ${kind === 'missing' ? 'missing' : isEmpty ? 'empty' : shown.join(' ')}`;
     output.log('info', 'change', message, { path, kind, added, changed, removed, revision, cause });
   });
   watcher.on('revision', ({ current: revision }) => {

@@ -42,6 +42,7 @@ const options = fc.record({
   isChecked: fc.boolean(),
   maxAttempts: fc.constantFrom(1, 2, Infinity),
   splayMs: fc.constantFrom(0, 50),
+  cooldownMs: fc.constantFrom(0, 400),
 });
 
 const update = (key: string): ActionUpdate => ({

@@ -138,6 +138,30 @@ test('with a check, an update that comes while an action runs is checked before 
   expect(events).toEqual(['succeeded a,b']);
 });
 
+test('an update after a success waits for the cooldown, and the newest of several wins', async () => {
+  const { reload, runs, clock, settled } = scene({ cooldownMs: 10_000 });
+  reload.trigger(update('a'));
+  await settled();
+  expect(runs).toHaveLength(1);
+  runs[0]?.outcome.resolve();
+  await settled();
+  for (const key of ['b', 'c']) {
+    await clock.advance(4_000);
+    reload.trigger(update(key));
+    await settled();
+    expect([runs.length, reload.state]).toEqual([1, 'waiting']);
+  }
+  await clock.advance(2_000);
+  await settled();
+  expect(runs.map(({ keys }) => keys)).toEqual([['a'], ['b', 'c']]);
+  runs[1]?.outcome.resolve();
+  await settled();
+  await clock.advance(10_000);
+  reload.trigger(update('d'));
+  await settled();
+  expect(runs).toHaveLength(3);
+});
+
 test('close() during the splay ends the wait, and idle() resolves', async () => {
   const { reload, runs, clock, settled } = scene({ splayMs: 1_000, random: () => 0.5, maxAttempts: 1 });
   reload.trigger(update('a'));

@@ -104,7 +104,7 @@ describe('--config', () => {
     await program.until(/a got \["first"/);
 
     config.publish({ 'rules.yaml': rules(first, { paths: [b.directory], timeout: 'soon' }) });
-    await program.until(/the rules stay as they are: [^]*rules\.1: "timeout": It must/);
+    await program.until(/the rules stay as they are: [^]*rules\.1\.timeout: It must/);
     a.publish({ n: '1', second: '' });
     await program.until(/a got \["second"/);
 

@@ -174,7 +174,7 @@ describe('a change while the old command is stopping', () => {
   test('is checked: the command is not started with what is invalid, and starts with the next that is valid', async () => {
     const { program, file, go } = await stopping('--check', 'grep -q good "$RW_PATH"');
     writeFileSync(file, 'bad');
-    await program.until(/(?:: file[^]*){2}/);
+    await program.until(/(?:: changed[^]*){2}/);
     go();
     await program.until(/the check failed[^]*not running until a change passes the check/);
     expect(starts(program)).toBe(1);

@@ -49,8 +49,8 @@ describe('a wrong command line ends with 2 and says what is wrong', () => {
     ['watch /etc --exec ', /--exec[^]*must not be empty/],
     ['run /etc', /no command is given; put it after --/],
     ['run -- true', /no path is given/],
-    ['run /etc --on-change reload -- true', /--on-change <signal\|restart>[^]*must be a signal/],
-    ['wait', /no path is given/],
+    ['run /etc --on-change reload -- true', /--on-change <signal\|restart>[^]*must be restart, or a signal/],
+    ['wait', /no path is given: what follows a flag such as --key is its value/],
     ['doctor', /give the paths to examine, or --manifest/],
     ['doctor /etc --manifest /dev/null', /not both/],
     ['completion tcsh', /'tcsh' is invalid[^]*bash, zsh, fish/],
@@ -69,6 +69,7 @@ describe('a wrong command line ends with 2 and says what is wrong', () => {
   test.each(cases)('%s', async (command, says) => {
     const { code, stdout, stderr } = await runMain(command.split(' '));
     expect([code, stdout, stderr]).toEqual([2, '', expect.stringMatching(says)]);
+    expect(stderr).toMatch(/^error: .*\n[^]*\(use --help for usage and examples\)\n$/);
     expect(stderr).not.toMatch(/^ +at /m);
     // Names of the library mean nothing here.
     expect(stderr).not.toMatch(/option "|[a-z]Ms\b|\b[a-z]+[A-Z]\w*[:(]|\b[A-Z][a-z]+[A-Z]\w*:/);
@@ -105,30 +106,30 @@ test('an address in use is reported as such', async () => {
 });
 
 test.each([
-  ['rules: [{ paths: [/tmp], exec: [true] }]', 'rules.0: "exec": It must be a string.'],
-  ['rules: [{ paths: [/tmp] }, { paths: /tmp }]', 'rules.1: "paths": It must be a list.'],
+  ['rules: [{ paths: [/tmp], exec: [true] }]', 'rules.0.exec.0: It must be a string.'],
+  ['rules: [{ paths: [/tmp] }, { paths: /tmp }]', 'rules.1.paths: It must be a list.'],
   [
     'rules: [{ paths: [/tmp], exce: echo two }]',
-    'rules.0: there is no key "exce"; the keys are paths, command, check, exec, ',
+    'rules.0.exce: unknown key; the keys are paths, command, check, cooldown, exec, ',
   ],
   [
     'rules: [{ paths: [/tmp], exce: false }]',
-    'rules.0: there is no key "exce"; the keys are paths, command, check, exec, ',
+    'rules.0.exce: unknown key; the keys are paths, command, check, cooldown, exec, ',
   ],
   [
     'rules: [{ paths: [/tmp], webhok: http://h/, exec: [x] }]',
-    'rules.0: there is no key "webhok"; the keys are paths',
+    'rules.0.webhok: unknown key; the keys are paths',
   ],
   [
     'rules: [{ paths: [/tmp], exec: process-tool --key signal, proces: nginx }]',
-    'rules.0: there is no key "proces"; the keys are paths',
+    'rules.0.proces: unknown key; the keys are paths',
   ],
-  ['rules: [{ paths: [/tmp], exec: [x], check: [a, b] }]', 'rules.0: "check": It must be a string.'],
-  ['rules: [{ paths: [/tmp], recursive: "yes" }]', 'rules.0: "recursive": It must be true or false.'],
-  ['rules: [{ paths: [/tmp], once: true }]', 'rules.0: there is no key "once"'],
+  ['rules: [{ paths: [/tmp], exec: [x], check: [a, b] }]', 'rules.0.check: It must be a string.'],
+  ['rules: [{ paths: [/tmp], recursive: "yes" }]', 'rules.0.recursive: It must be true or false.'],
+  ['rules: [{ paths: [/tmp], once: true }]', 'rules.0.once: unknown key'],
   [
     'rules: [{ paths: [/tmp], poll: soon }]',
-    'rules.0: "poll": It must be a duration such as 500ms, 30s, 2m or 1h.',
+    'rules.0.poll: It must be a duration such as 500ms, 30s, 2m or 1h.',
   ],
   ['rules: [{ paths: [/tmp], pid-file: /p }]', 'rules.0: --pid-file needs --signal'],
   ['rules: [{ paths: [] }]', 'rules.0: "paths" is empty'],
@@ -144,6 +145,23 @@ test.each([
   writeFileSync(file, text);
   const { code, stderr } = await runMain(['watch', '--config', file]);
   expect([code, stderr]).toEqual([1, expect.stringContaining(`\n  ${file}: ${message}`)]);
+});
+
+test('all that is wrong in a file of rules is reported: each element, and unknown keys beside it', async () => {
+  const file = join(temporaryDirectory(), 'rules.yaml');
+  writeFileSync(
+    file,
+    'rules: [{ paths: [/tmp], exec: [ok, [x]], exce: y, timeout: soon }, 7, { paths: [/tmp], signal: [HUP, NO] }]',
+  );
+  const { stderr } = await runMain(['watch', '--config', file]);
+  const places = [...stderr.matchAll(/^ {2}.*?rules\.yaml: (.*?): /gm)].map(([, place]) => place);
+  expect(places).toEqual([
+    'rules.0.exec.1',
+    'rules.0.exce',
+    'rules.0.timeout',
+    'rules.1',
+    'rules.2.signal.1',
+  ]);
 });
 
 test('a file of rules that is no YAML is named with line and column', async () => {

@@ -72,6 +72,14 @@ test('a path that does not exist causes a warning, and an action when it is crea
   await succeededWith(program, revision);
 });
 
+test('without an action it says so, and a change says what has changed', async () => {
+  const mounted = volume();
+  const program = startMain(['watch', mounted.directory]);
+  await program.until(/volume: found n\n[^]*volume; no action is given, so changes are only printed\n/);
+  mounted.publish({ n: '1', added: '' });
+  await program.until(/volume: changed n \+added\n/);
+});
+
 test('an empty directory is reported as empty', async () => {
   const directory = temporaryDirectory();
   const { code, stderr } = await runMain(['watch', directory, '--initial', '--once']);
@@ -291,7 +299,7 @@ test('the name of a file cannot pass for an event or control the terminal', asyn
   writeFileSync(join(directory, 'a\n2026-01-01T00:00:00.000Z ERROR \u001b[2Jb'), 'x');
   const program = startMain(['watch', directory]);
   await program.until(/watching/);
-  expect(program.stderr).toContain('+a\n  2026-01-01T00:00:00.000Z ERROR \\u001b[2Jb');
+  expect(program.stderr).toContain('found a\n  2026-01-01T00:00:00.000Z ERROR \\u001b[2Jb');
   expect(await program.terminated()).toBe(0);
 });
 
