@@ -16,6 +16,8 @@ const READ_AFTER = 'Read the file after the last event as well, not only at the 
 const WAIT =
   'Treat a missing file as a moment, not as an end: watch the nearest directory above that exists, or read on a timer.';
 const POLL = 'Read the file on a timer as well: the kernel has no watch left, or has dropped events.';
+const START =
+  'See that the program starts, by running its command with the path of a file: it ended before it showed anything.';
 const CATCH = 'Treat EACCES as a moment: keep the last contents, and look again.';
 
 /** By name; `*` stands for any beginning or end. The first one that fits counts. */
@@ -63,11 +65,17 @@ const BY_VERDICT: Partial<Record<Report['verdict'], string>> = {
 /** Where the reason of a crash or of silence is the situation, not the program as a whole. */
 const SITUATIONS = [WAIT, POLL, CATCH];
 
-export function adviceFor({ name, group }: GroupedSequence, verdict: Report['verdict']): string {
+/** @param hasStarted whether the program has shown any contents. */
+export function adviceFor(
+  { name, group }: GroupedSequence,
+  verdict: Report['verdict'],
+  hasStarted: boolean,
+): string {
   const usual = group === 'file' ? WATCH_DIRECTORY : ANY_EVENT;
   const found = BY_NAME.find(([pattern]) => fits(name, pattern))?.[1] ?? usual;
   const general = BY_VERDICT[verdict];
   if (general === undefined) return found;
+  if (verdict === 'crashed' && !hasStarted && !SITUATIONS.includes(found)) return START;
   if (!SITUATIONS.includes(found) || (verdict !== 'crashed' && verdict !== 'silent')) return general;
   return verdict === 'crashed' ? `${general} ${found}` : found;
 }

@@ -78,7 +78,10 @@ async function playOnce(sequence: GroupedSequence, options: SuiteOptions): Promi
   const report = (verdict: Report['verdict'], says: string): Report => ({
     ...{ name, group, verdict, says },
     ...{ delays: program.delays, repeats: program.repeats },
-    ...(isFailure(verdict) && { advice: adviceFor(sequence, verdict), timeline: stage.record.lines() }),
+    ...(isFailure(verdict) && {
+      advice: adviceFor(sequence, verdict, program.hasLine),
+      timeline: stage.record.lines(),
+    }),
   });
   if (crash !== undefined) {
     // The other user may not be allowed to enter the directory of the program.

@@ -161,6 +161,14 @@ describe('a failure tells why', () => {
     });
   });
 
+  test('a program that does not exist is to be started by hand', async () => {
+    const { stdout } = await conform(['swap'], ['node', '/no/such/program.mjs', '{path}']);
+    expect(documents(stdout)[0]).toMatchObject({
+      verdict: 'crashed',
+      advice: expect.stringMatching(/^See that the program starts/) as string,
+    });
+  });
+
   test('in TAP and in JUnit', async () => {
     const [tap, junit] = await Promise.all([
       suite(['--format', 'tap', ...args]),
