@@ -168,5 +168,5 @@ test('a file of rules that is no YAML is named with line and column', async () =
   const file = join(temporaryDirectory(), 'rules.yaml');
   writeFileSync(file, 'rules: [');
   const { code, stderr } = await runMain(['watch', '--config', file]);
-  expect([code, stderr]).toEqual([1, expect.stringContaining(`\n  ${file}:1:9: not valid YAML`)]);
+  expect([code, stderr]).toEqual([1, expect.stringContaining(` ${file}:1:9: not valid YAML`)]);
 });

@@ -1,11 +1,8 @@
 /** `serveTls` and `sniCallback`: what a server keeps when its certificate changes, and when connections end. */
-import { execFile } from 'node:child_process';
-import { writeFileSync } from 'node:fs';
 import { once } from 'node:events';
 import { createServer } from 'node:https';
 import { join } from 'node:path';
 import { connect, createServer as createTlsServer, type TLSSocket, type ConnectionOptions } from 'node:tls';
-import { promisify } from 'node:util';
 
 import { KubeletVolume } from 'resilient-watcher/testing';
 import { serveTls, sniCallback, TlsFiles } from 'resilient-watcher/tls';
@@ -208,35 +205,6 @@ test('each server name gets the certificate of its files, and other names that o
   }
   const published = await later.publish();
   expect(await shown('later.example.org')).toBe(published);
-});
-
-test('a host of sniCallback() that has no CA bundle admits no client of the roots of Node.js', async () => {
-  // `NODE_EXTRA_CA_CERTS` is read at the start of a process.
-  const directory = temporaryDirectory();
-  writeFileSync(join(directory, 'public.pem'), stranger.cert);
-  for (const [name, text] of Object.entries(secretOf(first))) writeFileSync(join(directory, name), text);
-  const client = await createServerPair(stranger);
-  const program = `
-    import { connect, createServer } from 'node:tls';
-    import { sniCallback, TlsFiles } from 'resilient-watcher/tls';
-    const { directory, own, ca, client } = ${JSON.stringify({ directory, own: first, ca, client })};
-    const files = new TlsFiles(directory);
-    await files.ready();
-    const SNICallback = sniCallback({ 'shop.example.com': files });
-    const server = createServer({ ...own, ca, requestCert: true, rejectUnauthorized: false, SNICallback });
-    server.listen(0, '127.0.0.1', () => {
-      const { port } = server.address();
-      connect({ port, host: '127.0.0.1', servername: 'shop.example.com', rejectUnauthorized: false, ...client });
-    });
-    server.on('secureConnection', (socket) => {
-      console.log(socket.authorized, socket.authorizationError);
-      process.exit();
-    });`;
-  const { stdout } = await promisify(execFile)(process.execPath, ['--input-type=module', '--eval', program], {
-    cwd: join(import.meta.dirname, '../..'),
-    env: { ...process.env, NODE_EXTRA_CA_CERTS: join(directory, 'public.pem') },
-  });
-  expect(stdout).toMatch(/^false /);
 });
 
 test.each([
