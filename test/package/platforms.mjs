@@ -1,6 +1,6 @@
-// `node test/package/platforms.mjs`: the packed tarball on each runtime that the npm registry brings, with the smoke program. Prints a
-// line for each, and what it skipped and why; exits with 1 when one failed. `node test/package/platforms.mjs 'Node 26' Bun` takes
-// only the runtimes whose names begin so, and the package as it is built.
+// `node test/package/platforms.mjs`: the package as it is built, packed, on each runtime that the npm registry brings, with the smoke
+// program. Prints a line for each, and what it skipped and why; exits with 1 when one failed. With names, `'Node 26' Bun`: only the
+// runtimes whose names begin so.
 import { execFile } from 'node:child_process';
 import { copyFileSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';

@@ -42,6 +42,46 @@ test.each(workflows)('%s runs only scripts that exist', (file) => {
   expect(wanted.filter((script) => !(script in scripts))).toEqual([]);
 });
 
+/** The steps of tools/test-all.mjs that are no scripts. */
+const STEPS = ['platforms', 'scoreboard'];
+
+interface Job {
+  readonly if?: string;
+  readonly strategy?: { readonly matrix?: Readonly<Record<string, readonly unknown[]>> };
+}
+interface Workflow {
+  readonly on: Readonly<Record<string, { readonly branches?: unknown } | null>>;
+  readonly jobs: Readonly<Record<string, Job>>;
+}
+const workflowOf = (file: string): Workflow => parse(textOf(file)) as Workflow;
+
+test.each(workflows)('%s runs only steps of `npm run test:all` that exist', (file) => {
+  const steps = Object.values(workflowOf(file).jobs).flatMap(
+    ({ strategy }) => strategy?.matrix?.['steps'] ?? [],
+  );
+  const typed = [...textOf(file).matchAll(/npm run test:all -- ([^$\n]+)/g)].map(([, names]) => names);
+  const wanted = [...steps, ...typed].flatMap((names) => String(names).split(' '));
+  expect(wanted.filter((name) => !(name in scripts) && !STEPS.includes(name))).toEqual([]);
+});
+
+test('a push starts at most eight jobs', () => {
+  const jobs = workflows
+    .map(workflowOf)
+    .filter(({ on }) => on['push']?.branches)
+    .flatMap((workflow) => Object.values(workflow.jobs))
+    .filter((job) => job.if !== "github.event_name == 'schedule'")
+    .map(({ strategy }) =>
+      Object.values(strategy?.matrix ?? {}).reduce((count, values) => count * values.length, 1),
+    );
+  expect(jobs.reduce((sum, count) => sum + count)).toBeLessThanOrEqual(8);
+});
+
+test('the steps of `npm run test:all` are run by a push or at night', () => {
+  const text = textOf('ci.yml') + textOf('nightly.yml');
+  const missing = Object.keys(scripts).filter((name) => /^test:(?!all)/.test(name) && !text.includes(name));
+  expect(missing).toEqual([]);
+});
+
 test('the issue forms ask for the output of doctor', () => {
   const form = readFileSync(new URL('.github/ISSUE_TEMPLATE/bug.yml', root), 'utf8');
   const { body } = parse(form) as { readonly body: readonly { readonly id: string }[] };
