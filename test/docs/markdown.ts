@@ -17,7 +17,7 @@ export interface CodeBlock {
   readonly line: number;
 }
 
-/** The languages of the blocks that test/types compiles. */
+/** The languages of the blocks that `runs.test.ts` compiles. */
 export const COMPILED: ReadonlySet<string> = new Set(['ts', 'js']);
 
 /** README.md and the pages in the root and in docs/, as paths relative to the root. */

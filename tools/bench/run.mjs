@@ -1,5 +1,5 @@
 /**
- * `node tools/bench/run.mjs`: the benchmarks, one after another, with fewer samples; with `-- --write` the charts in `docs` are drawn
+ * `node tools/bench/run.mjs`: the benchmarks, one after another, with fewer samples; with `--write` the charts in `docs` are drawn
  * again. `node tools/bench/run.mjs watch --quick`: one part, with its own flags; without flags, in full.
  */
 import { spawnSync } from 'node:child_process';
