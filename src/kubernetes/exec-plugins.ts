@@ -12,7 +12,7 @@ interface Private {
 }
 
 /** A plugin that is given up may still end a login, which the next one then finds. */
-const MOST_GIVEN_UP = 4;
+const MOST_GIVEN_UP = 8;
 
 /** Plugins for which nobody waits any longer, oldest first. */
 const givenUp = new Set<ChildProcess>();

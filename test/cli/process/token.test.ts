@@ -92,8 +92,9 @@ describe('in a pod, without the Kubernetes client', () => {
       1,
       expect.stringContaining(`Cannot read the CA in ${ca}`),
     ]);
-    writeFileSync(ca, 'not a certificate');
     const program = inPod(context, scene, ['kubeconfig', '--out', out, ...authority]);
+    await program.until(/Cannot read the CA/);
+    writeFileSync(ca, 'not a certificate');
     await program.until(/is not a bundle of PEM certificates/);
     expect(() => statSync(out)).toThrow('ENOENT');
     writeFileSync(ca, scene.server.caPem);

@@ -15,7 +15,7 @@ import { aDayLater } from '../../support/later.js';
 import { rounds } from '../../support/rounds.js';
 import { temporaryDirectory } from '../../support/temporary-directory.js';
 
-const script = (name: string): string => fileURLToPath(new URL(`../support/${name}.mjs`, import.meta.url));
+const script = (name: string): string => fileURLToPath(new URL(`../../support/${name}.mjs`, import.meta.url));
 
 /** In memory, where swaps are fastest and tears likeliest. */
 const memory = existsSync('/dev/shm') ? '/dev/shm' : undefined;
