@@ -76,16 +76,13 @@ export function importsOf({ code }: CodeBlock): string[] {
   return Array.from(imports, ([, name = '']) => name);
 }
 
-const { dependencies: recipeClients } = JSON.parse(textOf('examples/recipes/package.json')) as {
-  readonly dependencies: Readonly<Record<string, string>>;
-};
-const { devDependencies: installed } = JSON.parse(textOf('package.json')) as {
-  readonly devDependencies: Readonly<Record<string, string>>;
-};
+const { dependencies, devDependencies } = JSON.parse(textOf('package.json')) as Record<
+  'dependencies' | 'devDependencies',
+  Readonly<Record<string, string>>
+>;
+const installed = new Set(['resilient-watcher', ...Object.keys({ ...dependencies, ...devDependencies })]);
 
-/** Whether a block needs a recipe or a client that only the recipes install; `npm run test:recipes` has these blocks. */
+/** Whether a block imports a recipe, or a package that only the recipes install; `npm run test:recipes` has these blocks. */
 export function needsRecipes(block: CodeBlock): boolean {
-  return importsOf(block).some(
-    (name) => name.startsWith('./') || (name in recipeClients && !(name in installed)),
-  );
+  return importsOf(block).some((name) => !installed.has(name));
 }
