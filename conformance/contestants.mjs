@@ -61,7 +61,7 @@ const ofRust = (crate) =>
 const ofPython = (name) =>
   text('contestants/python/requirements.txt').match(new RegExp(`^${name}==(.+)$`, 'm'))[1];
 
-/** The third configuration of the programs of docs/conformance.md. */
+/** The third configuration of the programs of conformance/docs/conformance.md. */
 const corrected = 'on its directory, a read each second as well, and contents that were read twice';
 
 /** What is better, if there is a row for it. */

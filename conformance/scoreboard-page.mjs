@@ -138,7 +138,7 @@ function costSection(run) {
   ];
 }
 
-/** docs/scoreboard.md */
+/** conformance/docs/scoreboard.md */
 export function page(run) {
   const versions = Object.entries(run.toolchains).map(([language, { version, reason }]) =>
     version ? `${language} ${version.replace(/^v/, '')}` : `${language} left out: ${reason}`,
@@ -188,7 +188,7 @@ const NARROW_CELL = 40;
 const NAME = 20;
 const escaped = (text) => text.replaceAll('&', '&amp;').replaceAll('<', '&lt;');
 
-/** docs/scoreboard.svg, or with `isNarrow` docs/scoreboard-narrow.svg */
+/** conformance/docs/scoreboard.svg, or with `isNarrow` conformance/docs/scoreboard-narrow.svg */
 export function picture(run, isNarrow = false) {
   const rows = ranked(run);
   const groups = [...Object.keys(COLUMNS), undefined];

@@ -1,7 +1,7 @@
 /**
  * Runs the suite against every watcher of contestants.mjs.
  *
- *     node conformance/scoreboard.mjs                 all of them, up to two hours; writes docs/scoreboard.md and its pictures
+ *     node conformance/scoreboard.mjs                 all of them, up to two hours; writes conformance/docs/scoreboard.md and its pictures
  *     node conformance/scoreboard.mjs measures     measures again, at a quieter moment, and keeps the verdicts; with names, those
  *                                        measures only: `measures delay idle`. New watchers are played and measured
  *     node conformance/scoreboard.mjs Node         those of one language, briefly, and writes nothing; ends with 1 if this
@@ -141,9 +141,9 @@ function write(run) {
   const lines = run.results.map((result) => JSON.stringify(result)).join(',\n');
   const { results: _, ...rest } = run;
   save('scoreboard.json', `${JSON.stringify(rest).slice(0, -1)},"results":[\n${lines}\n]}\n`);
-  save('../docs/scoreboard.md', page(run));
-  save('../docs/scoreboard.svg', picture(run));
-  save('../docs/scoreboard-narrow.svg', picture(run, true));
+  save('docs/scoreboard.md', page(run));
+  save('docs/scoreboard.svg', picture(run));
+  save('docs/scoreboard-narrow.svg', picture(run, true));
 }
 
 if (isCheck) await check(asked);

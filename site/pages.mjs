@@ -14,6 +14,9 @@ import { fileURLToPath } from 'node:url';
 export const root = fileURLToPath(new URL('..', import.meta.url));
 export const staging = join(root, 'site/.pages');
 
+/** The folders of the pages, which the addresses of the site do not have. */
+const FOLDERS = /^(docs\/internals|docs|conformance\/docs)\//;
+
 /** The sections of the sidebar, in order. A page of docs/ that is not named here comes at the end of the first one. */
 export const SECTIONS = [
   {
@@ -31,7 +34,7 @@ export const SECTIONS = [
       'docs/certificates.md',
       'docs/cli.md',
       'docs/testing.md',
-      'docs/conformance.md',
+      'conformance/docs/conformance.md',
       'docs/observability.md',
       'docs/snippets.md',
       'docs/migrating.md',
@@ -43,11 +46,11 @@ export const SECTIONS = [
       'docs/errors.md',
       'docs/faq.md',
       'docs/failure-modes.md',
-      'docs/invariants.md',
+      'docs/internals/invariants.md',
       'docs/compatibility.md',
       'docs/platforms.md',
-      'docs/benchmarks.md',
-      'docs/scoreboard.md',
+      'docs/internals/benchmarks.md',
+      'conformance/docs/scoreboard.md',
       'docs/security.md',
     ],
   },
@@ -55,7 +58,7 @@ export const SECTIONS = [
     title: 'Project',
     files: [
       'docs/architecture.md',
-      'docs/cluster-test.md',
+      'docs/internals/cluster-test.md',
       'CHANGELOG.md',
       'CONTRIBUTING.md',
       '.github/RELEASING.md',
@@ -84,7 +87,7 @@ export function pageOf(file) {
   // VitePress and web servers hide folders that begin with a dot.
   if (file.endsWith('.md'))
     return file
-      .replace(/^docs\//, '')
+      .replace(FOLDERS, '')
       .replace(/^\.github\//, 'project/')
       .toLowerCase();
   return `source/${file.replace(/^\./, '')}.md`;
@@ -109,7 +112,7 @@ export function stagePages(programs) {
       if (isPicture(target)) stagePicture(target);
       else if (!staged.has(target)) waiting.push(target);
       staged.add(target);
-      return isPicture(target) ? target.replace(/^docs\//, '') : pageOf(target);
+      return isPicture(target) ? target.replace(FOLDERS, '') : pageOf(target);
     };
     const text = file.endsWith('.md') ? rewriteLinks(file, link) : sourcePage(file);
     stage(pageOf(file), withNarrowPictures(file === 'README.md' ? asLanding(text) : text));
@@ -155,7 +158,7 @@ const isPicture = (file) => ['.svg', '.png'].includes(extname(file));
 
 function stagePicture(file) {
   for (const one of [file, narrow(file)].filter((name) => existsSync(join(root, name)))) {
-    const path = join(staging, one.replace(/^docs\//, ''));
+    const path = join(staging, one.replace(FOLDERS, ''));
     mkdirSync(dirname(path), { recursive: true });
     copyFileSync(join(root, one), path);
   }
@@ -167,7 +170,7 @@ const narrow = (picture) => picture.replace(/\.svg$/, '-narrow.svg');
 /** Pictures that have a variant for phones show it there. */
 function withNarrowPictures(text) {
   return text.replace(/!\[([^\]]+)\]\((\S+\.svg)\)/g, (picture, alt, path) =>
-    existsSync(join(root, 'docs', narrow(path)))
+    existsSync(join(staging, narrow(path)))
       ? `<picture><source media="(max-width: 640px)" srcset="${narrow(path)}"><img src="${path}" alt="${alt}"></picture>`
       : picture,
   );

@@ -1,4 +1,4 @@
-/** The adapters of docs/conformance.md, each as a user would run it, where its toolchain is. */
+/** The adapters of conformance/docs/conformance.md, each as a user would run it, where its toolchain is. */
 import { execFile } from 'node:child_process';
 import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -21,7 +21,7 @@ const RUN: Readonly<Record<string, readonly [file: string, program: string]>> = 
   sh: ['adapter.sh', 'sh'],
 };
 
-const adapters = codeBlocks('docs/conformance.md').filter(
+const adapters = codeBlocks('conformance/docs/conformance.md').filter(
   ({ language, code }) => language in RUN && /sha-?256/i.test(code),
 );
 

@@ -1,4 +1,4 @@
-/** The adapters of the scoreboard keep the rules of docs/conformance.md that hold for an adapter which is sent. */
+/** The adapters of the scoreboard keep the rules of conformance/docs/conformance.md that hold for an adapter which is sent. */
 import { readdirSync, readFileSync } from 'node:fs';
 import { basename, extname, join } from 'node:path';
 
@@ -25,7 +25,7 @@ const adapters = readdirSync(folder, { recursive: true, encoding: 'utf8' }).filt
 );
 
 test('each is as short as the page asks', () => {
-  const [, most] = /a file of at most (\d+) lines/.exec(textOf('docs/conformance.md')) ?? [];
+  const [, most] = /a file of at most (\d+) lines/.exec(textOf('conformance/docs/conformance.md')) ?? [];
   const lines = (file: string): number =>
     readFileSync(join(folder, file), 'utf8').trimEnd().split('\n').length;
   expect(new Set(adapters.map((file) => extname(file)))).toEqual(new Set(SOURCES));

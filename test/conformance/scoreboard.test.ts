@@ -23,9 +23,9 @@ const run = JSON.parse(readFileSync(join(root, 'conformance/scoreboard.json'), '
 const renderer = (await import(join(root, 'conformance/scoreboard-page.mjs'))) as Renderer;
 
 test('the page and the pictures are those of the recorded run', () => {
-  expect(textOf('docs/scoreboard.md')).toBe(renderer.page(run));
-  expect(textOf('docs/scoreboard.svg')).toBe(renderer.picture(run));
-  expect(textOf('docs/scoreboard-narrow.svg')).toBe(renderer.picture(run, true));
+  expect(textOf('conformance/docs/scoreboard.md')).toBe(renderer.page(run));
+  expect(textOf('conformance/docs/scoreboard.svg')).toBe(renderer.picture(run));
+  expect(textOf('conformance/docs/scoreboard-narrow.svg')).toBe(renderer.picture(run, true));
 });
 
 test('README counts the sequences and the other watchers', () => {

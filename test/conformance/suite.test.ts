@@ -323,7 +323,7 @@ test('--list describes at least 40 sequences, in the words and under the heading
   expect(code).toBe(0);
   expect(new Set(sequences.map(({ name }) => name)).size).toBe(sequences.length);
   expect(sequences.length).toBeGreaterThanOrEqual(40);
-  const text = textOf('docs/conformance.md');
+  const text = textOf('conformance/docs/conformance.md');
   const missing = sequences.filter(({ name, says }) => !text.includes(`| \`${name}\` | ${says} |`));
   expect(missing).toEqual([]);
   const listed = (await suite(['--list', '--only', 'gap-20ms', '--only', 'limits'])).stdout;

@@ -20,12 +20,14 @@ export interface CodeBlock {
 /** The languages of the blocks that `runs.test.ts` compiles. */
 export const COMPILED: ReadonlySet<string> = new Set(['ts', 'js']);
 
-/** README.md and the pages in the root and in docs/, as paths relative to the root. */
+/** The pages in the root, in docs/ and beside the conformance suite, as paths relative to the root. */
 export const pages: readonly string[] = [
   ...readdirSync(root).filter((file) => file.endsWith('.md')),
-  ...readdirSync(join(root, 'docs'), { recursive: true, encoding: 'utf8' })
-    .filter((file) => file.endsWith('.md'))
-    .map((file) => `docs/${file}`),
+  ...['docs', 'conformance/docs'].flatMap((folder) =>
+    readdirSync(join(root, folder), { recursive: true, encoding: 'utf8' })
+      .filter((file) => file.endsWith('.md'))
+      .map((file) => `${folder}/${file}`),
+  ),
 ].filter((page) => page !== 'CHANGELOG.md');
 
 export function textOf(page: string): string {

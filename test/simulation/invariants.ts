@@ -1,4 +1,4 @@
-/** What must hold in every schedule. The numbers are those of docs/invariants.md. */
+/** What must hold in every schedule. The numbers are those of docs/internals/invariants.md. */
 import { NOTHING, type History, type State } from './history.js';
 import { Violation } from './world.js';
 

@@ -1,4 +1,4 @@
-/** Schedules from fixed seeds; `docs/invariants.md` has the invariants. A failure is printed with the command that repeats it. */
+/** Schedules from fixed seeds; `docs/internals/invariants.md` has the invariants. A failure is printed with the command that repeats it. */
 import { readFileSync } from 'node:fs';
 
 import { expect, test } from 'vitest';

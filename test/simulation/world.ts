@@ -35,7 +35,7 @@ export interface Entry {
 export class Violation extends Error {
   readonly invariant: number;
 
-  /** @param invariant the number in docs/invariants.md. */
+  /** @param invariant the number in docs/internals/invariants.md. */
   constructor(invariant: number, message: string) {
     super(`invariant ${invariant}: ${message}`);
     this.invariant = invariant;

@@ -76,8 +76,8 @@ function lines(text) {
   return text.match(/\S.{0,54}(?=\s|$)/g) ?? [];
 }
 
-/** Writes `docs/benchmark-<name>.svg`, if the benchmark was called with `--write`. */
+/** Writes `docs/internals/benchmark-<name>.svg`, if the benchmark was called with `--write`. */
 export function writeChart(name, svg) {
   if (!process.argv.includes('--write')) return;
-  writeFileSync(fileURLToPath(new URL(`../../docs/benchmark-${name}.svg`, import.meta.url)), svg);
+  writeFileSync(fileURLToPath(new URL(`../../docs/internals/benchmark-${name}.svg`, import.meta.url)), svg);
 }

@@ -1,6 +1,6 @@
 /**
  * `node tools/mutation/run.mjs FOLDER [FILE…]`: which changes of the code in `src/FOLDER` nothing notices. What no schedule of
- * the simulation notices is tried with the tests. Prints a row of the table in docs/invariants.md, and what survives.
+ * the simulation notices is tried with the tests. Prints a row of the table in docs/internals/invariants.md, and what survives.
  * Stryker is not a dependency: tools/README.md says how to install it.
  */
 import { relative } from 'node:path';

@@ -1,5 +1,5 @@
 # inotifywait with what the failures of the suite say: any event of the directory, a read each second as well, and contents
-# that were read twice. Errors do not end it. ../../../docs/conformance.md#from-a-first-version-to-a-right-one
+# that were read twice. Errors do not end it. ../../docs/conformance.md#from-a-first-version-to-a-right-one
 path=$2
 digest() { sha256sum 2> /dev/null < "$path" | cut -d' ' -f1; }
 

@@ -8,7 +8,7 @@ import (
 )
 
 // watchCorrected does what the failures of the suite say: any event of the directory, a read each second as well, and
-// contents that were read twice. Errors do not end it. ../../../docs/conformance.md#from-a-first-version-to-a-right-one
+// contents that were read twice. Errors do not end it. ../../docs/conformance.md#from-a-first-version-to-a-right-one
 func watchCorrected() {
 	var events <-chan fsnotify.Event
 	if watcher, err := fsnotify.NewWatcher(); err == nil && watcher.Add(directories()[0]) == nil {

@@ -1,6 +1,6 @@
 """watchdog with what the failures of the suite say: any event, a read each second as well, contents that were read twice.
 
-Errors do not end it. ../../../docs/conformance.md#from-a-first-version-to-a-right-one
+Errors do not end it. ../../docs/conformance.md#from-a-first-version-to-a-right-one
 """
 
 import os, threading, time

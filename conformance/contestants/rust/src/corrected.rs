@@ -1,5 +1,5 @@
 //! notify with what the failures of the suite say: any event of the directory, a read each second as well, and contents
-//! that were read twice. Errors do not end it. ../../../../docs/conformance.md#from-a-first-version-to-a-right-one
+//! that were read twice. Errors do not end it. ../../../docs/conformance.md#from-a-first-version-to-a-right-one
 use crate::show::digest_of;
 use notify::{recommended_watcher, RecursiveMode::NonRecursive, Watcher};
 use std::{path::PathBuf, sync::mpsc, thread::sleep, time::Duration};
