@@ -1,4 +1,4 @@
-/** A directory in which an entry was looked up to find a target. */
+/** A directory in which an entry was looked up to find a target, or a file that is mounted by itself. */
 export interface WatchedDirectory {
   /** Absolute, with every link resolved. */
   readonly path: string;
@@ -11,6 +11,11 @@ export interface WatchedDirectory {
    * that one of them was renamed. Default false.
    */
   readonly isAncestor?: boolean;
+  /**
+   * Whether it is a file that is mounted by itself: what is written into it is an event of the file, but not of the
+   * directory where it is mounted. Default false.
+   */
+  readonly isFile?: boolean;
   /** The tree to which it belongs; undefined if nothing below the directory matters. */
   readonly tree?: WatchedTree;
 }

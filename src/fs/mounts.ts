@@ -154,6 +154,11 @@ export class Mounts {
     systemClock.schedule(again, WAITING_INTERVAL_MS, { ref: false });
   }
 
+  /** The paths where something is mounted. */
+  get points(): Iterable<string> {
+    return this.#mounts.keys();
+  }
+
   /** The name of the first file system among these that reports no events, if there is one. */
   eventlessFileSystem(paths: readonly string[]): string | undefined {
     for (const path of paths) {

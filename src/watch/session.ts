@@ -44,6 +44,7 @@ import { TargetError } from '../fs/target-error.js';
 import { Activity } from './activity.js';
 import { betterCause, type Change, type ChangeCause } from './change.js';
 import { Connection } from './connection.js';
+import { MountedFiles } from './mounted-files.js';
 import { Reporter } from './report.js';
 import { Ticker, type TickerOptions } from './ticker.js';
 import { inNextTurn, notInNextTurn } from './turns.js';
@@ -87,6 +88,7 @@ export class Session {
   /** The last observation that was compared. */
   #seen: Observation | undefined;
   #directories: readonly WatchedDirectory[] = [];
+  readonly #mountedFiles = new MountedFiles();
   /** The file system without events that the target is on, if any. */
   #eventless: string | undefined;
   /** The version of the mount table that this and the warnings come from. */
@@ -324,7 +326,7 @@ export class Session {
     for (const path of this.#reporter.pathsDueAt(this.#beganAt, this.#seen)) this.#target.touch(path);
     const disk = new Disk(fs, mounts, event && answersOf(event, fs));
     const look = this.#reporter.lookThrough(this.#target.look(extent, clock.now(), disk), disk);
-    const seen = run(look, () => this.#state === 'closed');
+    const seen = run(this.#mountedFiles.after(look, mounts, disk), () => this.#state === 'closed');
     return seen instanceof Promise
       ? seen.then((found) => this.#found(found, cause, mounts, round))
       : this.#found(seen, cause, mounts, round);
@@ -347,7 +349,7 @@ export class Session {
     if (this.#lifetime.ended) return true;
     this.#unconfirmed = [];
     // Most looks find nothing new to listen to: then the array stays the same, too.
-    const { consulted } = seen;
+    const consulted = this.#mountedFiles.with(seen.consulted);
     const isElsewhere = !haveSameDirectories(consulted, { directories: this.#directories });
     if (isElsewhere) this.#directories = consulted.directories;
     // The same observation may come through a mount that was not in the table before.

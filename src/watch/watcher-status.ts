@@ -47,7 +47,7 @@ export interface WatcherStatus extends ComponentStatus {
   readonly sinceLastCheckMs: number | null;
   /** The maximum time between two checks without hints, ms; null if checks need hints. */
   readonly checkIntervalMs: number | null;
-  /** The directories that are currently watched, absolute. */
+  /** The directories that are currently watched, and files that are mounted by themselves, absolute. */
   readonly watchedDirectories: readonly string[];
   /** The current problems that watching cannot solve. */
   readonly warnings: readonly WatcherWarning[];

@@ -3,7 +3,7 @@
  * reported without an `advance` was reported because of a native event.
  */
 import { execFileSync } from 'node:child_process';
-import { mkdirSync, readlinkSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readlinkSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
 import { ResilientWatcher, type WatcherWarning } from 'resilient-watcher';
@@ -14,7 +14,7 @@ import { inMountNamespace } from '../support/namespace.js';
 import { temporaryDirectory } from '../support/temporary-directory.js';
 import { fsWith } from '../support/intercepted-fs.js';
 import { openScene } from '../support/open-scene.js';
-import type { Scene } from '../support/scene.js';
+import type { Scene, SceneOptions } from '../support/scene.js';
 
 function mount(...args: string[]): { unmount(): void } {
   execFileSync('mount', args);
@@ -108,6 +108,42 @@ inMountNamespace(import.meta.url, () => {
       await reports(scene, 'below 1');
       below.publish({ key: 'below 2' });
       await reports(scene, 'below 2');
+      expect(scene.watcher.status()).toMatchObject({ state: 'watching', restarts: 0 });
+    });
+  });
+
+  describe('a file that is mounted by itself, and written in place where it comes from', () => {
+    interface Kind {
+      readonly what: string;
+      readonly target: string | readonly string[];
+      readonly options?: SceneOptions;
+      readonly told: (text: string) => string;
+    }
+    const kinds: readonly Kind[] = [
+      { what: 'the file', target: 'app/file', told: (text) => text },
+      { what: 'a link to it', target: 'link', told: (text) => text },
+      { what: 'a group', target: ['app/file', 'other'], told: (text) => `file=${text} other=other` },
+      { what: 'a directory', target: 'app', told: (text) => `file=${text}` },
+      { what: 'a directory with a link to it', target: 'links', told: (text) => `file=${text}` },
+      { what: 'a tree', target: 'app', options: { recursive: true }, told: (text) => `file=${text}` },
+    ];
+    test.each(kinds)('$what is told without a resync', async ({ target, options, told }) => {
+      const scene = openScene('fs');
+      const [source, file] = [scene.at('source'), scene.at('app/file')];
+      for (const directory of ['app', 'links']) mkdirSync(scene.at(directory));
+      for (const path of [source, file]) writeFileSync(path, 'one');
+      writeFileSync(scene.at('other'), 'other');
+      symlinkSync(file, scene.at('link'));
+      symlinkSync(file, scene.at('links/file'));
+      bind(source, file);
+      const paths = typeof target === 'string' ? scene.at(target) : target.map((path) => scene.at(path));
+      // With a file system of its own, the mount table is read now.
+      await scene.watch(paths, { ...options, fs: fsWith({}) });
+      await scene.comesTo(told('one'));
+      for (const text of ['two', 'three', 'four']) {
+        writeFileSync(source, text);
+        await scene.comesTo(told(text));
+      }
       expect(scene.watcher.status()).toMatchObject({ state: 'watching', restarts: 0 });
     });
   });

@@ -9,6 +9,7 @@
  * | an event about the directory itself: a chmod or | is opened again, which on Linux keeps the watch of  |
  * | chown, or it was moved, deleted or unmounted    | the kernel if it is alive; a hint to all listeners  |
  * | the same, and it cannot be opened               | is closed; the look that finds a directory opens it |
+ * | an event of a file that is mounted by itself    | the same: it may have been written, or be gone      |
  * | another directory is at its path                | is replaced by the look that finds the new identity |
  * | an error                                        | is closed; the backend has failed                   |
  */
@@ -48,6 +49,7 @@ class DirectoryWatch {
   #persistent = 0;
   #native: FSWatcher | undefined;
   #identity: string | undefined;
+  #isFile = false;
   /** Whether an event about the directory itself has a name that no child has. */
   #hasOwnName = IS_INOTIFY;
   /** The opening since which nothing was missed. */
@@ -58,10 +60,11 @@ class DirectoryWatch {
     this.#watch = watch;
   }
 
-  /** Ensures that the directory with this identity is watched. Returns the opening since which it is. */
-  arm(identity: string, persistent: boolean): number {
+  /** Ensures that this directory is watched. Returns the opening since which it is. */
+  arm({ identity, isFile = false }: WatchedDirectory, persistent: boolean): number {
     if (this.#native && this.#identity === identity) return this.#since;
     const isReplaced = this.#native !== undefined;
+    this.#isFile = isFile;
     this.#open(persistent);
     this.#identity = identity;
     openings += 1;
@@ -105,8 +108,9 @@ class DirectoryWatch {
    */
   #opened(persistent: boolean): FSWatcher {
     const open = this.#watch;
-    this.#hasOwnName = IS_INOTIFY;
+    this.#hasOwnName = IS_INOTIFY && !this.#isFile;
     try {
+      if (this.#isFile) return open(pathForCall(this.#path), { persistent });
       return open(pathForCall(`${this.#path}/.`), { persistent });
     } catch (error) {
       // It may be read, but not searched.
@@ -122,7 +126,12 @@ class DirectoryWatch {
       this.#hintAll(false);
       return;
     }
-    if (entry === null || entry === '.' || (!this.#hasOwnName && entry === basename(this.#path))) {
+    if (
+      entry === null ||
+      entry === '.' ||
+      this.#isFile ||
+      (!this.#hasOwnName && entry === basename(this.#path))
+    ) {
       this.#hintAll(!this.#survives());
       return;
     }
@@ -237,16 +246,17 @@ class Subscription implements WatchSubscription {
   }
 
   /** Returns whether something may have been missed since the last call. */
-  #watch({ path, identity, entries, isAncestor }: WatchedDirectory): boolean {
+  #watch(directory: WatchedDirectory): boolean {
+    const { path, entries, isAncestor, isFile } = directory;
     const shared = this.#table.get(path) ?? new DirectoryWatch(path, this.#native);
     let since: number;
     try {
-      since = shared.arm(identity, this.persistent);
+      since = shared.arm(directory, this.persistent);
     } catch (error) {
       const code = errnoOf(error);
       if (code === 'ENOENT' || code === 'ENOTDIR') throw error;
-      // An ancestor that may be searched but not read cannot be watched; the resync finds its changes.
-      if (isAncestor && isDenied(error)) {
+      // What may not be read cannot be watched. Of an ancestor, or a file that was mounted, the resync finds the changes.
+      if ((isAncestor === true || isFile === true) && isDenied(error)) {
         this.#isIntact = false;
         return false;
       }
