@@ -126,9 +126,11 @@ export function checkPaths(paths: readonly string[], what = 'watch', flag = '--c
       `${pattern} matches nothing, and "*" is not expanded here; ${what} the directory`,
     );
   }
-  const known = paths.map((path) => resolve(path));
-  const twice = known.find((path, index) => known.indexOf(path) < index);
-  if (twice !== undefined) throw new ExitError(EXIT.usage, `${twice} is given twice`);
+  const known = new Set<string>();
+  for (const path of paths.map((each) => resolve(each))) {
+    if (known.has(path)) throw new ExitError(EXIT.usage, `${path} is given twice`);
+    known.add(path);
+  }
   if (paths.length > 0) return;
   throw new ExitError(
     EXIT.usage,

@@ -122,7 +122,7 @@ export function* read(
       if (count === 0) break;
       length += count;
       if (size === 0 && length <= maxBytes && length === bytes.length)
-        bytes = Buffer.concat([bytes, Buffer.allocUnsafe(CHUNK_BYTES)]);
+        bytes = Buffer.concat([bytes, Buffer.allocUnsafe(Math.min(length, maxBytes + 1 - length))]);
     }
     return readingOf(bytes, length, before, yield* wait(calls.fstat(fd, STAT)), maxBytes);
   } finally {

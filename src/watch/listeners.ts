@@ -48,7 +48,9 @@ export class Listeners<Who> {
       else this.#byEntry.set(name, new Set([who]));
     }
     if (!isListening) return true;
-    return before !== undefined && !entries?.every((entry) => before.includes(entry));
+    if (before === undefined) return false;
+    const known = new Set(before);
+    return !entries?.every((entry) => known.has(entry));
   }
 
   delete(who: Who): void {

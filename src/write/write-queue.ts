@@ -55,8 +55,9 @@ export function inTurn<T>(path: string, write: QueuedWrite<T>): Promise<T> {
 /** Runs the writes to one path, until none is left. Never rejects. */
 async function drain(path: string, lane: Turn[]): Promise<void> {
   lanes.set(path, lane);
+  /** How many older writes get the outcome of the newest. */
+  let older = 0;
   for (let turn = lane[0]; turn; turn = lane[0]) {
-    let older = 0;
     while (lane[older]?.write.coalesce && lane[older + 1]?.write.coalesce) older += 1;
     turn = lane[older] ?? turn;
     const { signal, mount, work } = turn.write;
@@ -78,11 +79,15 @@ async function drain(path: string, lane: Turn[]): Promise<void> {
     settle(turn);
     // An abort concerns this caller alone, and the next newest write runs. Any other outcome is also that of the older
     // writes: readers may have seen the newest content, so an older one must not replace it.
-    if (isAborted) continue;
+    if (isAborted) {
+      older = Math.max(0, older - 1);
+      continue;
+    }
     for (const other of lane.splice(0, older)) {
       other.unlisten?.();
       settle(other);
     }
+    older = 0;
   }
   lanes.delete(path);
 }

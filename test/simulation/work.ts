@@ -1,4 +1,7 @@
-/** How much the library does: how often the blocks of its code are executed, as V8 counts them. */
+/**
+ * How much the library does: how often the blocks of its code are executed, as V8 counts them, and how many elements the
+ * loops go through that V8 has in its own code.
+ */
 import { readFileSync } from 'node:fs';
 import { Session, type Profiler } from 'node:inspector';
 import { fileURLToPath } from 'node:url';
@@ -13,22 +16,69 @@ function isInLibrary(offset: number): boolean {
   return parts.findLast(({ from }) => from <= offset)?.isLibrary === true;
 }
 
-/** How many blocks of the library each of these executes, one after another. */
+/** Methods of arrays that are loops, without those that call a function for each element. */
+const LOOPS = [
+  'includes',
+  'indexOf',
+  'lastIndexOf',
+  'concat',
+  'slice',
+  'splice',
+  'shift',
+  'unshift',
+  'join',
+] as const;
+
+/** Counts the elements of each array that such a method is called on. Returns the count so far, and how it is ended. */
+function countElements(): { readonly taken: () => number; readonly end: () => void } {
+  let count = 0;
+  const originals = LOOPS.map(
+    (name) => [name, Object.getOwnPropertyDescriptor(Array.prototype, name)] as const,
+  );
+  for (const [name, original] of originals) {
+    const loop = original?.value as (...args: unknown[]) => unknown;
+    const value = function (this: unknown[], ...args: unknown[]): unknown {
+      count += this.length;
+      return loop.apply(this, args);
+    };
+    Object.defineProperty(Array.prototype, name, { ...original, value });
+  }
+  return {
+    taken: () => count,
+    end() {
+      for (const [name, original] of originals) Object.defineProperty(Array.prototype, name, original ?? {});
+    },
+  };
+}
+
+export interface Work {
+  readonly blocks: number;
+  /** Of everybody, not only of the library. */
+  readonly elements: number;
+}
+
+/** How much each of these does, one after another. */
 export async function countWork(
   phases: Readonly<Record<string, () => Promise<unknown>>>,
-  counted: (phase: string, blocks: number) => void,
+  counted: (phase: string, work: Work) => void,
 ): Promise<void> {
+  const loops = countElements();
   const session = new Session();
   session.connect();
   session.post('Profiler.enable');
   session.post('Profiler.startPreciseCoverage', { callCount: true, detailed: true });
   try {
     for (const [phase, work] of Object.entries(phases)) {
+      const before = loops.taken();
       await work();
-      // This begins to count anew.
-      session.post('Profiler.takePreciseCoverage', (_, { result }) => counted(phase, blocksIn(result)));
+      const elements = loops.taken() - before;
+      // This sets the counts to zero.
+      session.post('Profiler.takePreciseCoverage', (_, { result }) =>
+        counted(phase, { blocks: blocksIn(result), elements }),
+      );
     }
   } finally {
+    loops.end();
     session.post('Profiler.stopPreciseCoverage');
     session.disconnect();
   }

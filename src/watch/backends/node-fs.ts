@@ -50,6 +50,8 @@ class DirectoryWatch {
   #native: FSWatcher | undefined;
   #identity: string | undefined;
   #isFile = false;
+  /** Whether an event about the directory itself is one of a directory above it that is watched, too. */
+  #isAncestor = false;
   /** Whether an event about the directory itself has a name that no child has. */
   #hasOwnName = IS_INOTIFY;
   /** The opening since which nothing was missed. */
@@ -61,10 +63,11 @@ class DirectoryWatch {
   }
 
   /** Ensures that this directory is watched. Returns the opening since which it is. */
-  arm({ identity, isFile = false }: WatchedDirectory, persistent: boolean): number {
+  arm({ identity, isFile = false, isAncestor = false }: WatchedDirectory, persistent: boolean): number {
     if (this.#native && this.#identity === identity) return this.#since;
     const isReplaced = this.#native !== undefined;
     this.#isFile = isFile;
+    this.#isAncestor = isAncestor;
     this.#open(persistent);
     this.#identity = identity;
     openings += 1;
@@ -114,7 +117,7 @@ class DirectoryWatch {
       return open(pathForCall(`${this.#path}/.`), { persistent });
     } catch (error) {
       // It may be read, but not searched.
-      if (!isDenied(error)) throw error;
+      if (!isDenied(error) || this.#isAncestor) throw error;
       this.#hasOwnName = false;
       return open(pathForCall(this.#path), { persistent });
     }
@@ -208,6 +211,8 @@ class Subscription implements WatchSubscription {
   #at = 0;
   /** Whether all of them are watched. */
   #isIntact = false;
+  /** Those that may not be read, and are tried again at each call. */
+  #denied: WatchedDirectory[] = [];
 
   constructor(sink: HintSink, persistent: boolean, native: Watch) {
     this.sink = sink;
@@ -223,11 +228,14 @@ class Subscription implements WatchSubscription {
 
   setDirectories(directories: readonly WatchedDirectory[]): readonly string[] {
     const before = this.#directories;
-    if (this.#isIntact && directories === before) return [];
+    const isSame = this.#isIntact && directories === before;
+    const tried = isSame ? this.#denied : directories;
+    if (tried.length === 0 && isSame) return [];
     this.#isIntact = true;
+    this.#denied = [];
     const opened: string[] = [];
     try {
-      for (const directory of directories) if (this.#watch(directory)) opened.push(directory.path);
+      for (const directory of tried) if (this.#watch(directory)) opened.push(directory.path);
     } catch (error) {
       // Some of them are watched.
       this.#directories = [...before, ...directories];
@@ -257,7 +265,7 @@ class Subscription implements WatchSubscription {
       if (code === 'ENOENT' || code === 'ENOTDIR') throw error;
       // What may not be read cannot be watched. Of an ancestor, or a file that was mounted, the resync finds the changes.
       if ((isAncestor === true || isFile === true) && isDenied(error)) {
-        this.#isIntact = false;
+        this.#denied.push(directory);
         return false;
       }
       throw backendFailure(NAME, path, error);

@@ -54,8 +54,8 @@ export function* publish(publication: Publication, revision: string, payload: Pa
     fs.chownSync(`${path}/${key}`, -1, manner.group);
     yield;
   }
-  const tops = [...new Set([...payload.keys()].map((key) => key.split('/', 1).join()))];
-  const missing = tops.filter((top) => !exists(fs, `${directory}/${top}`));
+  const tops = new Set([...payload.keys()].map((key) => key.split('/', 1).join()));
+  const missing = [...tops].filter((top) => !exists(fs, `${directory}/${top}`));
   if (manner.links === 'before') yield* makeLinks(fs, directory, missing);
   if (missing.length > 0) world.begins(unit);
   yield* swap(publication, revision);
@@ -65,7 +65,7 @@ export function* publish(publication: Publication, revision: string, payload: Pa
     yield;
   }
   for (const { name } of fs.readdirSync(directory, { withFileTypes: true })) {
-    if (name.startsWith('..') || tops.includes(name)) continue;
+    if (name.startsWith('..') || tops.has(name)) continue;
     fs.unlinkSync(`${directory}/${name}`);
     yield;
   }

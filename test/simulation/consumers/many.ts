@@ -13,6 +13,9 @@ const SIZE = 2_000;
 /** How many blocks of code may be executed for each entry: several looks, of some hundred each. */
 const MAX_BLOCKS = 2_000;
 
+/** Through how many elements the methods of arrays may go for each entry: of a loop within a loop, it is half of all. */
+const MAX_ELEMENTS = 400;
+
 const SHAPES = ['links', 'files', 'volume', 'tree', 'group'] as const;
 
 export async function many(world: World): Promise<void> {
@@ -44,19 +47,25 @@ export async function many(world: World): Promise<void> {
       else swap(2);
       await world.rest(1_000);
     },
+    async 'one more entry'() {
+      const more = shape === 'group' ? watcher.add('/m/more') : undefined;
+      Array.from(write(fs, isOfFiles ? '/m/d/more' : '/m/more', 'more'));
+      if (shape === 'links') fs.symlinkSync('../more', '/m/d/more');
+      if (more) await world.through(more, 'add()');
+      else await world.rest(1_000);
+    },
     'a resync': () => world.rest(5_000),
     'a check': () => world.through(watcher.check(), 'check()'),
   };
   let violation: Violation | undefined;
   try {
-    await countWork(phases, (phase, count) => {
-      const blocks = Math.round(count / SIZE);
-      world.note('V8', `counts ${blocks} blocks for each entry in ${phase}`);
-      if (blocks > MAX_BLOCKS)
-        violation ??= new Violation(
-          9,
-          `${shape}: ${blocks} blocks of code for each of ${SIZE} entries in ${phase}`,
-        );
+    await countWork(phases, (phase, work) => {
+      const blocks = Math.round(work.blocks / SIZE);
+      const elements = Math.round(work.elements / SIZE);
+      const counts = `${blocks} blocks of code and ${elements} elements`;
+      world.note('V8', `counts ${counts} for each entry in ${phase}`);
+      if (blocks > MAX_BLOCKS || elements > MAX_ELEMENTS)
+        violation ??= new Violation(9, `${shape}: ${counts} for each of ${SIZE} entries in ${phase}`);
     });
     if (violation) throw violation;
   } finally {
