@@ -1,4 +1,5 @@
 /** A group: files in several places, one snapshot. */
+import { execFileSync } from 'node:child_process';
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
@@ -83,4 +84,15 @@ describe('a group', () => {
   ])('%j is refused', (paths, message) => {
     expect(() => new ResilientWatcher(paths as string[])).toThrow(message);
   });
+});
+
+test('a pipe in a group is not called a directory', async () => {
+  const scene = new ScriptedScene();
+  writeFileSync(scene.at('file'), 'one');
+  execFileSync('mkfifo', [scene.at('pipe')]);
+  await scene.watch([scene.at('file'), scene.at('pipe')]);
+  await scene.fails('ERR_TARGET_PATH');
+  expect(scene.errors[0]?.message).toMatch(
+    /pipe": it is a device, a pipe or a socket; every path of a group/,
+  );
 });

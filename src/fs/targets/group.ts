@@ -5,7 +5,7 @@
  * |---------------------------------------|--------------|
  * | all of them are missing               | missing      |
  * | some are missing                      | the others   |
- * | one is a directory, or cannot be read | unreadable   |
+ * | one is no file, or cannot be read     | unreadable   |
  * | a link was retargeted during the read | read again   |
  */
 import { errnoOf, hasMoved } from '../../core/errno.js';
@@ -136,8 +136,10 @@ export class GroupTarget implements Target {
     if (resolution.kind === 'unreadable')
       throw hasMoved(resolution.error.cause) ? resolution.error.cause : resolution.error;
     const { path: realPath, stat, entryNs, route } = resolution;
-    if (!stat.isFile())
-      throw wrongPath(realPath, 'it is a directory; every path of a group must name a file');
+    if (!stat.isFile()) {
+      const what = stat.isDirectory() ? 'a directory' : 'a device, a pipe or a socket';
+      throw wrongPath(realPath, `it is ${what}; every path of a group must name a file`);
+    }
     const place = { path, realPath, way: route, entryNs };
     const known = this.#last && filesIn(this.#last.snapshot).get(key);
     const { maxContentBytes } = this.#limits;
