@@ -54,6 +54,8 @@ class DirectoryWatch {
   #isAncestor = false;
   /** Whether an event about the directory itself has a name that no child has. */
   #hasOwnName = IS_INOTIFY;
+  /** Whether listeners are still to be told that another directory is watched. */
+  #isReplaced = false;
   /** The opening since which nothing was missed. */
   #since = 0;
 
@@ -72,14 +74,19 @@ class DirectoryWatch {
     this.#identity = identity;
     openings += 1;
     this.#since = openings;
-    // Other watchers relied on the old watch.
-    if (isReplaced) this.#hintAll(true);
+    this.#isReplaced ||= isReplaced;
     return this.#since;
   }
 
   listen(who: Subscription, entries: readonly string[] | undefined): boolean {
     if (who.persistent && !this.listeners.has(who)) this.#count(1);
-    return this.listeners.set(who, IS_INOTIFY ? entries : undefined);
+    const isNew = this.listeners.set(who, IS_INOTIFY ? entries : undefined);
+    // Other watchers relied on the old watch. They may leave at once, so the new one listens already.
+    if (this.#isReplaced) {
+      this.#isReplaced = false;
+      this.#hintAll(true);
+    }
+    return isNew;
   }
 
   leave(who: Subscription): void {

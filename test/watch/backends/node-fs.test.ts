@@ -140,3 +140,19 @@ test.runIf(process.platform === 'linux')(
     expect(new Set(paths)).toEqual(new Set([odd, root]));
   },
 );
+
+test('a watch that is opened again stays open if those who are notified leave at once', async () => {
+  const directory = temporaryDirectory();
+  const backend = nodeFsBackend();
+  const down = (): void => undefined;
+  const leaving = await backend.subscribe(
+    { hint: () => void leaving.setDirectories([]), down },
+    { persistent: false },
+  );
+  await leaving.setDirectories([directoryAt(directory)]);
+  const { subscription, hinted } = await subscribe(candidate());
+  await subscription.setDirectories([{ path: directory, identity: 'another' }]);
+  const hint = hinted();
+  writeFileSync(join(directory, 'entry'), '');
+  await hint;
+});
