@@ -19,11 +19,11 @@ const optional = Object.keys({ ...optionalDependencies, ...peerDependencies });
 
 /** KiB. */
 const BUDGETS: Readonly<Record<string, number>> = {
-  'resilient-watcher': 60,
+  'resilient-watcher': 63,
   'resilient-watcher/action': 12.5,
-  'resilient-watcher/config': 86,
-  'resilient-watcher/doctor': 17,
-  'resilient-watcher/kubernetes': 106,
+  'resilient-watcher/config': 91,
+  'resilient-watcher/doctor': 17.5,
+  'resilient-watcher/kubernetes': 108,
   'resilient-watcher/otel': 8,
   'resilient-watcher/prometheus': 7.5,
   'resilient-watcher/testing': 21,
@@ -34,7 +34,7 @@ const BUDGETS: Readonly<Record<string, number>> = {
 const OTHERS = 60;
 /** What npm downloads, and what it leaves on the disk: readable code, types, two pages. */
 const TARBALL = 300;
-const INSTALLED = 1024;
+const INSTALLED = 1056;
 
 test.each(entryPoints)('%s stays within its budget', async (name) => {
   const { outputFiles } = await build({
