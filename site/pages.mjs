@@ -89,6 +89,7 @@ export function pageOf(file) {
     return file
       .replace(FOLDERS, '')
       .replace(/^\.github\//, 'project/')
+      .replace(/^\./, '')
       .toLowerCase();
   return `source/${file.replace(/^\./, '')}.md`;
 }
