@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 
 import { problemsOf } from './compiler.js';
 import { COMPILED, codeBlocks, needsRecipes, pages, type CodeBlock } from './markdown.js';
-import { playBlock } from './transcript.js';
+import { playBlock, playSilentBlocks, stepsOf } from './transcript.js';
 
 const blocks = pages
   .flatMap(codeBlocks)
@@ -29,4 +29,13 @@ test('the compiler finds a wrong name, a wrong type and a missing import', () =>
   expect(places).toEqual(['wrong.md:7:', 'wrong.md:9:', 'wrong.md:7:']);
 });
 
-test.each(runs.map((block) => [place(block), block] as const))('%s', (_, block) => playBlock(block));
+/** What prints nothing shares a process, unless it logs what the others do. */
+const isSilent = (block: CodeBlock): boolean => stepsOf(block).length === 0 && !block.code.includes('logTo(');
+
+test('blocks that print nothing run in one process, which ends by itself', () =>
+  playSilentBlocks(runs.filter(isSilent)));
+
+test.each(runs.filter((block) => !isSilent(block)).map((block) => [place(block), block] as const))(
+  '%s',
+  (_, block) => playBlock(block),
+);

@@ -23,16 +23,34 @@ import { temporaryDirectory } from '../support/temporary-directory.js';
 import { importsOf, root, type CodeBlock } from './markdown.js';
 
 /**
- * Resolves if the block prints what its page says.
+ * Resolves if the block, in a process of its own, prints what its page says.
  * @param packages where the packages are that it imports, other than this one.
  */
 export async function playBlock(block: CodeBlock, packages = join(root, 'node_modules')): Promise<void> {
   const folder = temporaryDirectory();
   mounted(folder);
   const port = await freePort('localhost');
-  await program(folder, block, port, packages);
-  const steps = (block.output ?? '').split('\n').filter((line) => line !== '');
+  await program(folder, 'block.mjs', block, port, packages);
+  const steps = stepsOf(block);
   expect(await played(steps, folder, port)).toEqual(steps);
+}
+
+/** Resolves if the blocks, one after the other in one process, print nothing, and the process then ends by itself. */
+export async function playSilentBlocks(blocks: readonly CodeBlock[]): Promise<void> {
+  const folder = temporaryDirectory();
+  mounted(folder);
+  const files = blocks.map(({ page, line }) => `${page.replace('/', '-')}-${line}.mjs`);
+  for (const [index, block] of blocks.entries()) {
+    const port = await freePort('localhost');
+    await program(folder, files[index] ?? '', block, port, join(root, 'node_modules'));
+  }
+  writeFileSync(join(folder, 'block.mjs'), files.map((file) => `await import('./${file}');\n`).join(''));
+  expect(await played([], folder, 0)).toEqual([]);
+}
+
+/** What a block prints, and what is done to it meanwhile, line by line. */
+export function stepsOf({ output = '' }: CodeBlock): string[] {
+  return output.split('\n').filter((line) => line !== '');
 }
 
 /** What is mounted into the pod of the examples. */
@@ -60,7 +78,13 @@ function mounted(folder: string): void {
 }
 
 /** Writes the block as a program, beside the recipe that it imports and with the packages that it imports. */
-async function program(folder: string, block: CodeBlock, port: number, packages: string): Promise<void> {
+async function program(
+  folder: string,
+  file: string,
+  block: CodeBlock,
+  port: number,
+  packages: string,
+): Promise<void> {
   const local = block.code
     .replace(/(['"])\/(?=(?:etc|var|run|srv|cred|trust|shared)\/)/g, '$1')
     .replace(/\b(?:443|8443|9090|8081)\b/g, String(port))
@@ -75,7 +99,7 @@ async function program(folder: string, block: CodeBlock, port: number, packages:
   }
   // The last line says that everything above it was done.
   const compiled = await transform(`${local}\nprocess.send?.('done');`, { loader: 'ts', target: 'es2022' });
-  writeFileSync(join(folder, 'block.mjs'), compiled.code);
+  writeFileSync(join(folder, file), compiled.code);
 }
 
 /**
