@@ -12,14 +12,14 @@ interface Private {
 }
 
 /** A plugin that is given up may still end a login, which the next one then finds. */
-const MOST_GIVEN_UP = 8;
+const MOST_GIVEN_UP = 4;
 
-/** Plugins for which nobody waits any longer, oldest first. */
+/** Plugins that still run although nobody waits for them any longer. */
 const givenUp = new Set<ChildProcess>();
 
 /**
  * When the signal aborts, the plugins that a `KubeConfig` has run since then no longer keep the process alive. Of those
- * that hang, a few are left running, and the oldest ones are killed.
+ * that hang, the first few are left running, and later ones are killed.
  */
 export function boundPlugins(kubeConfig: KubeConfig, signal: AbortSignal): void {
   const { authenticators = [] } = kubeConfig as unknown as Private;
@@ -36,11 +36,10 @@ export function boundPlugins(kubeConfig: KubeConfig, signal: AbortSignal): void 
 
 function giveUp(plugin: ChildProcess): void {
   for (const part of [plugin, plugin.stdout, plugin.stderr] as { unref?(): void }[]) part.unref?.();
+  if (givenUp.size >= MOST_GIVEN_UP) {
+    plugin.kill('SIGKILL');
+    return;
+  }
   givenUp.add(plugin);
   plugin.once('exit', () => givenUp.delete(plugin));
-  for (const oldest of givenUp) {
-    if (givenUp.size <= MOST_GIVEN_UP) return;
-    givenUp.delete(oldest);
-    oldest.kill('SIGKILL');
-  }
 }
