@@ -81,7 +81,7 @@ class ServerGenerations {
 
   /**
    * A generation is an object that inherits from the server, and that Node.js takes for the server during a handshake. So
-   * the handshake is that of its generation, whoever calls back when.
+   * the handshake is that of its generation, however late a callback comes.
    */
   #newGeneration(): Server {
     const server = this.#server;
