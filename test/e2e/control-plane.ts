@@ -1,12 +1,12 @@
 import { spawn, type ChildProcess } from 'node:child_process';
 import { generateKeyPairSync } from 'node:crypto';
 import { accessSync, constants, writeFileSync } from 'node:fs';
-import { createServer, type AddressInfo } from 'node:net';
 import { join } from 'node:path';
 
 import { onTestFinished } from 'vitest';
 
 import { createServerCertificates } from '../../src/testing/local-api-server/server-certificates.js';
+import { freePort } from '../support/free-port.js';
 import { temporaryDirectory } from '../support/temporary-directory.js';
 
 const ISSUER = 'https://kubernetes.default.svc.cluster.local';
@@ -125,14 +125,4 @@ async function untilReady({ child, output }: Started, port: number): Promise<voi
     await new Promise((resolve) => setTimeout(resolve, 100));
   }
   throw new Error(`kube-apiserver is not ready:\n${output()}`);
-}
-
-function freePort(): Promise<number> {
-  return new Promise((resolve, reject) => {
-    const server = createServer().once('error', reject);
-    server.listen(0, '127.0.0.1', () => {
-      const { port } = server.address() as AddressInfo;
-      server.close(() => resolve(port));
-    });
-  });
 }
