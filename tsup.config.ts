@@ -1,15 +1,9 @@
-import { readFileSync, rmSync } from 'node:fs';
+import { existsSync, readFileSync, rmSync } from 'node:fs';
 
 import { defineConfig, type Options } from 'tsup';
 import ts from 'typescript';
 
-interface Manifest {
-  readonly exports: Readonly<Record<string, string | { readonly default: string }>>;
-}
-
-const { exports } = JSON.parse(readFileSync(new URL('./package.json', import.meta.url), 'utf8')) as Manifest;
-const files = Object.values(exports).flatMap((file) => (typeof file === 'string' ? [] : [file.default]));
-const names = files.map((file) => file.replace(/^\.\/dist\/(.+)\.js$/, '$1'));
+import { packages, root, type Package } from './packages/packages.mjs';
 
 /** Comments are in the declarations. esbuild would keep those of class members in the code, a tenth of it. */
 const uncommented: NonNullable<Options['esbuildPlugins']>[number] = {
@@ -35,6 +29,9 @@ const common: Options = {
   esbuildPlugins: [uncommented],
 };
 
+const [{ entryPoints: doors }, ...others] = packages as [Package, ...Package[]];
+const names = doors.map(({ name }) => name);
+
 /** Every entry point imports `index.ts`, even if it uses none of it, so that what they share is one file to open. */
 const library: Options = {
   ...common,
@@ -51,15 +48,29 @@ const program: Options = {
   esbuildOptions: (options) => Object.assign(options, { chunkNames: 'cli/[name]-[hash]' }),
 };
 
-/** The conformance suite, a package of its own. */
-const suite: Options = {
-  ...common,
-  entry: { main: 'conformance/src/main.ts' },
-  outDir: 'conformance/dist',
-};
+/** A package: its entry points, and the program `main` that `bin.js` starts. What it depends on stays outside. */
+function built({ folder, manifest, entryPoints }: Package, dts: boolean): Options {
+  const exported = entryPoints.map(({ name }) => name);
+  const { dependencies, peerDependencies } = manifest;
+  return {
+    ...common,
+    entry: [...exported, ...(existsSync(`${root}${folder}src/main.ts`) ? ['main'] : [])].map(
+      (name) => `${folder}src/${name}.ts`,
+    ),
+    outDir: `${folder}dist`,
+    external: Object.keys({ ...dependencies, ...peerDependencies }).map(
+      (name) => new RegExp(`^${name}(/|$)`),
+    ),
+    dts: dts && exported.length > 0 && { entry: exported.map((name) => `${folder}src/${name}.ts`) },
+  };
+}
 
-// Several configurations write to it, so none may clean it.
-for (const directory of ['dist', 'conformance/dist']) rmSync(directory, { recursive: true, force: true });
+// Several configurations write to one, so none may clean it.
+for (const { folder } of packages) rmSync(`${root}${folder}dist`, { recursive: true, force: true });
 
 /** `--no-dts` leaves the declarations out, which take most of the time. */
-export default defineConfig(({ dts = true }) => [{ ...library, dts }, program, suite]);
+export default defineConfig(({ dts = true }) => [
+  { ...library, dts },
+  program,
+  ...others.map((one) => built(one, dts === true)),
+]);

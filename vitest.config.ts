@@ -1,9 +1,19 @@
 import { existsSync, statfsSync } from 'node:fs';
 import { availableParallelism, tmpdir } from 'node:os';
-import { fileURLToPath } from 'node:url';
 import { defineConfig, type TestProjectInlineConfiguration } from 'vitest/config';
 
-const source = (file: string): string => fileURLToPath(new URL(`./src/${file}`, import.meta.url));
+import { packages, root } from './packages/packages.mjs';
+
+/** Tests see each package as its users do, by its entry points, but from its sources. */
+const alias = packages.flatMap(({ folder, entryPoints }) =>
+  entryPoints.map(({ specifier, name }) => ({
+    find: new RegExp(`^${specifier}$`),
+    replacement: `${root}${folder}src/${name}.ts`,
+  })),
+);
+
+/** Where tests are, of the library and of the packages. */
+const TESTS = '{test,packages/*/test}';
 
 /**
  * Where tests keep their files: in memory if there is room, since on a disk most of their time is `fsync`. `TMPDIR` says
@@ -19,7 +29,7 @@ function temporaryRoot(): string {
 /** The tests that `npm test` leaves to the steps of `npm run test:all`, which are called as the projects here. */
 const STEPS = {
   /** Programs, signals, other processes. Need the built package. */
-  process: ['test/**/process/**/*.test.ts', 'test/{conformance,examples}/**/*.test.ts'],
+  process: [`${TESTS}/**/process/**/*.test.ts`, '{packages/conformance/test,test/examples}/**/*.test.ts'],
   /** What only a kernel shows: mounts, limits, other users, native watchers. Need the built package. */
   kernel: ['test/{attacks,kernel}/**/*.test.ts'],
   simulation: ['test/simulation/long/**/*.test.ts'],
@@ -40,17 +50,12 @@ const step = (name: keyof typeof STEPS): TestProjectInlineConfiguration => ({
 });
 
 export default defineConfig({
-  resolve: {
-    alias: [
-      { find: /^resilient-watcher$/, replacement: source('index.ts') },
-      { find: /^resilient-watcher\/([\w-]+)$/, replacement: source('$1.ts') },
-    ],
-  },
+  resolve: { alias },
   test: {
     projects: [
       {
         extends: true,
-        test: { name: 'unit', include: ['test/**/*.test.ts'], exclude: Object.values(STEPS).flat() },
+        test: { name: 'unit', include: [`${TESTS}/**/*.test.ts`], exclude: Object.values(STEPS).flat() },
       },
       step('process'),
       step('kernel'),

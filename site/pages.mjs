@@ -15,7 +15,7 @@ export const root = fileURLToPath(new URL('..', import.meta.url));
 export const staging = join(root, 'site/.pages');
 
 /** The folders of the pages, which the addresses of the site do not have. */
-const FOLDERS = /^(docs\/internals|docs|conformance\/docs)\//;
+const FOLDERS = /^(docs\/internals|docs|packages\/[\w-]+\/docs)\//;
 
 /** The sections of the sidebar, in order. A page of docs/ that is not named here comes at the end of the first one. */
 export const SECTIONS = [
@@ -34,7 +34,7 @@ export const SECTIONS = [
       'docs/certificates.md',
       'docs/cli.md',
       'docs/testing.md',
-      'conformance/docs/conformance.md',
+      'packages/conformance/docs/conformance.md',
       'docs/observability.md',
       'docs/snippets.md',
       'docs/migrating.md',
@@ -50,7 +50,7 @@ export const SECTIONS = [
       'docs/compatibility.md',
       'docs/platforms.md',
       'docs/internals/benchmarks.md',
-      'conformance/docs/scoreboard.md',
+      'packages/conformance/docs/scoreboard.md',
       'docs/security.md',
     ],
   },

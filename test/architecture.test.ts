@@ -1,12 +1,13 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { dirname, join, relative, resolve, sep } from 'node:path';
-import { fileURLToPath } from 'node:url';
 
 import { describe, expect, test } from 'vitest';
 
-const src = fileURLToPath(new URL('../src', import.meta.url));
-/** Of a package of its own. */
-const suite = fileURLToPath(new URL('../conformance/src', import.meta.url));
+import { packages, root } from '../packages/packages.mjs';
+
+const src = join(root, 'src');
+/** The sources of the library and of the packages. */
+const SOURCES = packages.map(({ folder, manifest }) => [manifest.name, join(root, folder, 'src')] as const);
 
 /** Which folders each folder may import from. The files in `src` itself are the entry points. */
 const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
@@ -39,23 +40,23 @@ const SEALED = [...Object.values(SEAMS).flat(), 'AbortSignal.timeout', 'node:tim
 const files = filesOf(src);
 const imports = importsIn(src);
 
-function filesOf(root: string): string[] {
-  return readdirSync(root, { recursive: true, encoding: 'utf8' })
+function filesOf(folder: string): string[] {
+  return readdirSync(folder, { recursive: true, encoding: 'utf8' })
     .map((file) => file.split(sep).join('/'))
     .filter((file) => file.endsWith('.ts'));
 }
 
-function importsIn(root: string): ReadonlyMap<string, readonly string[]> {
-  return new Map(filesOf(root).map((file) => [file, importsOf(root, file)]));
+function importsIn(folder: string): ReadonlyMap<string, readonly string[]> {
+  return new Map(filesOf(folder).map((file) => [file, importsOf(folder, file)]));
 }
 
-function importsOf(root: string, file: string): string[] {
-  const text = readFileSync(join(root, file), 'utf8');
+function importsOf(folder: string, file: string): string[] {
+  const text = readFileSync(join(folder, file), 'utf8');
   const specifiers = [...text.matchAll(/(?:from|import)\s*\(?\s*'(\.[^']+)'/g)].map(
     (match) => match[1] ?? '',
   );
   return specifiers.map((specifier) =>
-    relative(root, resolve(root, dirname(file), specifier))
+    relative(folder, resolve(folder, dirname(file), specifier))
       .split(sep)
       .join('/')
       .replace(/\.js$/, '.ts'),
@@ -63,8 +64,8 @@ function importsOf(root: string, file: string): string[] {
 }
 
 /** A file without comments. */
-function codeOf(root: string, file: string): string {
-  return readFileSync(join(root, file), 'utf8').replace(/\/\*[\s\S]*?\*\/|\/\/.*/g, '');
+function codeOf(folder: string, file: string): string {
+  return readFileSync(join(folder, file), 'utf8').replace(/\/\*[\s\S]*?\*\/|\/\/.*/g, '');
 }
 
 function folderOf(file: string): string {
@@ -99,11 +100,8 @@ describe('the source tree', () => {
     expect(wrong).toEqual([]);
   });
 
-  test.each([
-    ['the library', src],
-    ['the conformance suite', suite],
-  ])('has no import cycle: %s', (_, root) => {
-    const all = importsIn(root);
+  test.each(SOURCES)('has no import cycle: %s', (_, folder) => {
+    const all = importsIn(folder);
     const done = new Set<string>();
     const cycles: string[] = [];
     const visit = (file: string, path: readonly string[]): void => {
@@ -117,14 +115,11 @@ describe('the source tree', () => {
     expect(cycles).toEqual([]);
   });
 
-  test.each([
-    ['the library', src],
-    ['the conformance suite', suite],
-  ])('has no file of more than 300 lines of code: %s', (_, root) => {
-    const tooLong = filesOf(root)
+  test.each(SOURCES)('has no file of more than 300 lines of code: %s', (_, folder) => {
+    const tooLong = filesOf(folder)
       .map((file) => ({
         file,
-        lines: codeOf(root, file)
+        lines: codeOf(folder, file)
           .split('\n')
           .filter((line) => line.trim() !== '').length,
       }))

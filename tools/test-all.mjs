@@ -24,7 +24,7 @@ const STEPS = [
   ['platforms', 'node', 'test/package/platforms.mjs', ...platforms],
   ['newer Node.js', ...(newerNode ? [newerNode, 'node_modules/.bin/vitest', 'run', 'test/tls'] : [])],
   // Ends with 1 if this library or the reference reader gets one sequence wrong.
-  ['scoreboard', 'node', 'conformance/scoreboard.mjs', 'Node'],
+  ['scoreboard', 'node', 'packages/conformance/scoreboard.mjs', 'Node'],
   ['test:recipes'],
   ['test:site'],
   // At the end: of the folders with packages of their own, it checks those that are installed.

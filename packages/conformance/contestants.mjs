@@ -53,7 +53,7 @@ const bash = (configuration) => [
 const java = (configuration) => ['java', '-cp', join(build, 'java'), 'Watch', configuration, '{path}'];
 
 const text = (file) => readFileSync(new URL(file, import.meta.url), 'utf8');
-const { packages } = JSON.parse(text('../package-lock.json'));
+const { packages } = JSON.parse(text('../../package-lock.json'));
 const ofNode = (name) => packages[`node_modules/${name}`].version;
 const ofGo = (module) => text('contestants/go/go.mod').match(new RegExp(`${module} v(\\S+)`))[1];
 const ofRust = (crate) =>
@@ -61,7 +61,7 @@ const ofRust = (crate) =>
 const ofPython = (name) =>
   text('contestants/python/requirements.txt').match(new RegExp(`^${name}==(.+)$`, 'm'))[1];
 
-/** The third configuration of the programs of conformance/docs/conformance.md. */
+/** The third configuration of the programs of packages/conformance/docs/conformance.md. */
 const corrected = 'on its directory, a read each second as well, and contents that were read twice';
 
 /** What is better, if there is a row for it. */
@@ -83,7 +83,7 @@ export default [
   ...entry(
     'Node',
     'resilient-watcher',
-    JSON.parse(text('../package.json')).version,
+    JSON.parse(text('../../package.json')).version,
     (configuration) => node('resilient-watcher', configuration),
     { default: 'no options' },
     { mustBePerfect: true, advice: 'Report it: it is a fault.' },

@@ -138,7 +138,7 @@ function costSection(run) {
   ];
 }
 
-/** conformance/docs/scoreboard.md */
+/** packages/conformance/docs/scoreboard.md */
 export function page(run) {
   const versions = Object.entries(run.toolchains).map(([language, { version, reason }]) =>
     version ? `${language} ${version.replace(/^v/, '')}` : `${language} left out: ${reason}`,
@@ -146,7 +146,7 @@ export function page(run) {
   return [
     '# Scoreboard',
     '',
-    '<!-- Written by `node conformance/scoreboard.mjs`. Do not edit. -->',
+    '<!-- Written by `node packages/conformance/scoreboard.mjs`. Do not edit. -->',
     '',
     `How watchers for ${listed(Object.keys(run.toolchains))} handle the updates that Kubernetes makes:`,
     `${run.list.length} sequences, described in [conformance](conformance.md). Run on ${daysOf(run)}: ${run.machine};`,
@@ -167,7 +167,7 @@ export function page(run) {
     'except where the configuration says so. What is torn, and what is passed over in a burst, is a matter of chance: from one run',
     'to the next a row may differ by up to four sequences.',
     '',
-    'Is your library configured wrong here? Its adapter is in `conformance/contestants`, and the issue form *You configured us wrong* is for',
+    'Is your library configured wrong here? Its adapter is in `packages/conformance/contestants`, and the issue form *You configured us wrong* is for',
     'you.',
     '',
     '## What each one fails',
@@ -188,7 +188,7 @@ const NARROW_CELL = 40;
 const NAME = 20;
 const escaped = (text) => text.replaceAll('&', '&amp;').replaceAll('<', '&lt;');
 
-/** conformance/docs/scoreboard.svg, or with `isNarrow` conformance/docs/scoreboard-narrow.svg */
+/** packages/conformance/docs/scoreboard.svg, or with `isNarrow` packages/conformance/docs/scoreboard-narrow.svg */
 export function picture(run, isNarrow = false) {
   const rows = ranked(run);
   const groups = [...Object.keys(COLUMNS), undefined];

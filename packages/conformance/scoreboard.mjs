@@ -1,10 +1,10 @@
 /**
  * Runs the suite against every watcher of contestants.mjs.
  *
- *     node conformance/scoreboard.mjs                 all of them, up to two hours; writes conformance/docs/scoreboard.md and its pictures
- *     node conformance/scoreboard.mjs measures     measures again, at a quieter moment, and keeps the verdicts; with names, those
+ *     node packages/conformance/scoreboard.mjs                 all of them, up to two hours; writes packages/conformance/docs/scoreboard.md and its pictures
+ *     node packages/conformance/scoreboard.mjs measures     measures again, at a quieter moment, and keeps the verdicts; with names, those
  *                                        measures only: `measures delay idle`. New watchers are played and measured
- *     node conformance/scoreboard.mjs Node         those of one language, briefly, and writes nothing; ends with 1 if this
+ *     node packages/conformance/scoreboard.mjs Node         those of one language, briefly, and writes nothing; ends with 1 if this
  *                                        library or the reference reader is not perfect, or an adapter does not start
  */
 import { spawn } from 'node:child_process';

@@ -21,7 +21,7 @@ describe.each(all)('%s', (page) => {
   });
 
   test('names only tools, tests and scoreboards that exist', () => {
-    const files = [...textOf(page).matchAll(/node ((?:tools|test|conformance)\/[\w/-]+\.mjs)/g)];
+    const files = [...textOf(page).matchAll(/node ((?:tools|test|packages)\/[\w/-]+\.mjs)/g)];
     expect(files.filter(([, file = '']) => !existsSync(join(root, file)))).toEqual([]);
   });
 });

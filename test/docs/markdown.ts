@@ -1,8 +1,9 @@
-import { readdirSync, readFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 
-export const root = fileURLToPath(new URL('../..', import.meta.url));
+import { packages, root } from '../../packages/packages.mjs';
+
+export { root };
 
 /** A fenced block of a page. */
 export interface CodeBlock {
@@ -20,15 +21,17 @@ export interface CodeBlock {
 /** The languages of the blocks that `runs.test.ts` compiles. */
 export const COMPILED: ReadonlySet<string> = new Set(['ts', 'js']);
 
-/** The pages in the root, in docs/ and beside the conformance suite, as paths relative to the root. */
-export const pages: readonly string[] = [
-  ...readdirSync(root).filter((file) => file.endsWith('.md')),
-  ...['docs', 'conformance/docs'].flatMap((folder) =>
-    readdirSync(join(root, folder), { recursive: true, encoding: 'utf8' })
-      .filter((file) => file.endsWith('.md'))
-      .map((file) => `${folder}/${file}`),
-  ),
-].filter((page) => page !== 'CHANGELOG.md');
+/** The pages of the library and of the packages, in their roots and in their `docs`, as paths relative to the root. */
+export const pages: readonly string[] = packages
+  .flatMap(({ folder }) => [
+    ...readdirSync(join(root, folder)).map((file) => `${folder}${file}`),
+    ...(existsSync(join(root, folder, 'docs'))
+      ? readdirSync(join(root, folder, 'docs'), { recursive: true, encoding: 'utf8' }).map(
+          (file) => `${folder}docs/${file}`,
+        )
+      : []),
+  ])
+  .filter((page) => page.endsWith('.md') && page !== 'CHANGELOG.md');
 
 export function textOf(page: string): string {
   return readFileSync(join(root, page), 'utf8');
@@ -78,11 +81,12 @@ export function importsOf({ code }: CodeBlock): string[] {
   return Array.from(imports, ([, name = '']) => name);
 }
 
-const { dependencies, devDependencies } = JSON.parse(textOf('package.json')) as Record<
-  'dependencies' | 'devDependencies',
-  Readonly<Record<string, string>>
->;
-const installed = new Set(['resilient-watcher', ...Object.keys({ ...dependencies, ...devDependencies })]);
+const installed = new Set(
+  packages.flatMap(({ manifest }) => [
+    manifest.name,
+    ...Object.keys({ ...manifest.dependencies, ...manifest.devDependencies }),
+  ]),
+);
 
 /** Whether a block imports a recipe, or a package that only the recipes install; `npm run test:recipes` has these blocks. */
 export function needsRecipes(block: CodeBlock): boolean {

@@ -18,9 +18,13 @@ import { transform } from 'esbuild';
 import { CertificateSigner } from 'resilient-watcher/testing';
 import { expect, onTestFailed, onTestFinished } from 'vitest';
 
+import { packages as workspaces } from '../../packages/packages.mjs';
 import { freePort } from '../support/free-port.js';
 import { temporaryDirectory } from '../support/temporary-directory.js';
 import { importsOf, root, type CodeBlock } from './markdown.js';
+
+/** The packages of this repository. */
+const own = new Set(workspaces.map(({ manifest }) => manifest.name));
 
 /**
  * Resolves if the block, in a process of its own, prints what its page says.
@@ -95,7 +99,7 @@ async function program(
     const link = join(folder, 'node_modules', name);
     mkdirSync(dirname(link), { recursive: true });
     if (existsSync(link)) continue;
-    symlinkSync(name === 'resilient-watcher' ? root : join(packages, name), link);
+    symlinkSync(own.has(name) ? join(root, 'node_modules', name) : join(packages, name), link);
   }
   // The last line says that everything above it was done.
   const compiled = await transform(`${local}\nprocess.send?.('done');`, { loader: 'ts', target: 'es2022' });

@@ -1,8 +1,10 @@
 /** The packed tarball, installed as a user installs it. Needs the npm registry. */
-import { readdirSync, readFileSync } from 'node:fs';
+import { mkdirSync, readdirSync, readFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
 
 import { beforeAll, describe, expect, test } from 'vitest';
 
+import { packages, root } from '../../packages/packages.mjs';
 import { Application, entryPoints } from './application.js';
 
 describe('in an empty folder, without optional packages', () => {
@@ -58,8 +60,9 @@ describe('in an empty folder, without optional packages', () => {
 
 test('npm ci warns of no package that does not support this version of Node', async () => {
   const application = new Application();
-  for (const file of ['package.json', 'package-lock.json']) {
-    application.write(file, readFileSync(new URL(`../../${file}`, import.meta.url), 'utf8'));
+  for (const file of ['package-lock.json', ...packages.map(({ folder }) => `${folder}package.json`)]) {
+    mkdirSync(dirname(application.path(file)), { recursive: true });
+    application.write(file, readFileSync(join(root, file), 'utf8'));
   }
   const { stderr } = await application.run('npm', 'ci', '--dry-run', '--no-audit', '--no-fund');
   expect(stderr).not.toContain('EBADENGINE');

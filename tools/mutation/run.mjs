@@ -25,7 +25,7 @@ async function mutate(mutated, options) {
     mutate: mutated,
     coverageAnalysis: 'perTest',
     concurrency: Number(values.concurrency),
-    ignorePatterns: ['.github', '.changeset', 'conformance', 'deploy', 'docs', 'examples', 'site'],
+    ignorePatterns: ['.github', '.changeset', 'packages/conformance', 'deploy', 'docs', 'examples', 'site'],
     // Standard output has the result.
     reporters: [],
     fileLogLevel: 'off',

@@ -1,4 +1,4 @@
-/** The adapters of conformance/docs/conformance.md, each as a user would run it, where its toolchain is. */
+/** The adapters of packages/conformance/docs/conformance.md, each as a user would run it, where its toolchain is. */
 import { execFile } from 'node:child_process';
 import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -6,11 +6,11 @@ import { promisify } from 'node:util';
 
 import { expect, test } from 'vitest';
 
-import { codeBlocks, root } from '../docs/markdown.js';
-import { isInstalled } from '../support/command.js';
-import { Program } from '../support/program.js';
-import { some } from '../support/rounds.js';
-import { temporaryDirectory } from '../support/temporary-directory.js';
+import { codeBlocks, root } from '../../../test/docs/markdown.js';
+import { isInstalled } from '../../../test/support/command.js';
+import { Program } from '../../../test/support/program.js';
+import { some } from '../../../test/support/rounds.js';
+import { temporaryDirectory } from '../../../test/support/temporary-directory.js';
 
 /** What each language is run by, with the name of the file that the block becomes. */
 const RUN: Readonly<Record<string, readonly [file: string, program: string]>> = {
@@ -21,7 +21,7 @@ const RUN: Readonly<Record<string, readonly [file: string, program: string]>> = 
   sh: ['adapter.sh', 'sh'],
 };
 
-const adapters = codeBlocks('conformance/docs/conformance.md').filter(
+const adapters = codeBlocks('packages/conformance/docs/conformance.md').filter(
   ({ language, code }) => language in RUN && /sha-?256/i.test(code),
 );
 
@@ -52,7 +52,7 @@ test.each(some(adapters, 4).map((block) => [block.language, block] as const))(
       name,
     ]);
     const args = [...only, '--timeout', '20000', '--', ...command, '{path}'];
-    const { code: exitCode, stdout } = await new Program('conformance/bin.js', args, {
+    const { code: exitCode, stdout } = await new Program('packages/conformance/bin.js', args, {
       input: '',
     }).finished();
     expect([exitCode, stdout]).toEqual([0, expect.stringContaining('right')]);

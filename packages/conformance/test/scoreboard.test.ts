@@ -4,7 +4,7 @@ import { join } from 'node:path';
 
 import { expect, test } from 'vitest';
 
-import { root, textOf } from '../docs/markdown.js';
+import { root, textOf } from '../../../test/docs/markdown.js';
 
 interface Run {
   readonly list: readonly unknown[];
@@ -19,13 +19,13 @@ interface Renderer {
   readonly picture: (run: Run, isNarrow?: boolean) => string;
 }
 
-const run = JSON.parse(readFileSync(join(root, 'conformance/scoreboard.json'), 'utf8')) as Run;
-const renderer = (await import(join(root, 'conformance/scoreboard-page.mjs'))) as Renderer;
+const run = JSON.parse(readFileSync(join(root, 'packages/conformance/scoreboard.json'), 'utf8')) as Run;
+const renderer = (await import(join(root, 'packages/conformance/scoreboard-page.mjs'))) as Renderer;
 
 test('the page and the pictures are those of the recorded run', () => {
-  expect(textOf('conformance/docs/scoreboard.md')).toBe(renderer.page(run));
-  expect(textOf('conformance/docs/scoreboard.svg')).toBe(renderer.picture(run));
-  expect(textOf('conformance/docs/scoreboard-narrow.svg')).toBe(renderer.picture(run, true));
+  expect(textOf('packages/conformance/docs/scoreboard.md')).toBe(renderer.page(run));
+  expect(textOf('packages/conformance/docs/scoreboard.svg')).toBe(renderer.picture(run));
+  expect(textOf('packages/conformance/docs/scoreboard-narrow.svg')).toBe(renderer.picture(run, true));
 });
 
 test('README counts the sequences and the other watchers', () => {

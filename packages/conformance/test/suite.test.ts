@@ -4,11 +4,11 @@ import { join } from 'node:path';
 
 import { describe, expect, test } from 'vitest';
 
-import { root, textOf } from '../docs/markdown.js';
-import { Program, type Outcome } from '../support/program.js';
-import { some } from '../support/rounds.js';
-import { isRunning } from '../support/running.js';
-import { temporaryDirectory } from '../support/temporary-directory.js';
+import { root, textOf } from '../../../test/docs/markdown.js';
+import { Program, type Outcome } from '../../../test/support/program.js';
+import { some } from '../../../test/support/rounds.js';
+import { isRunning } from '../../../test/support/running.js';
+import { temporaryDirectory } from '../../../test/support/temporary-directory.js';
 
 interface Report {
   readonly event: string;
@@ -48,7 +48,7 @@ const program = (code: string): string[] => [
 const hasty = 'setInterval(show, 1);';
 
 const start = (args: readonly string[], env: Readonly<Record<string, string>> = {}): Program =>
-  new Program('conformance/bin.js', args, { input: '', env });
+  new Program('packages/conformance/bin.js', args, { input: '', env });
 
 const suite = (args: readonly string[]): Promise<Outcome> => start(args).finished();
 
@@ -59,7 +59,7 @@ function conform(only: readonly string[], command: readonly string[], ...flags: 
 
 const reference = [
   process.execPath,
-  join(root, 'conformance/contestants/node/poll.mjs'),
+  join(root, 'packages/conformance/contestants/node/poll.mjs'),
   'default',
   '{path}',
 ];
@@ -137,9 +137,13 @@ describe('a failure tells why', () => {
       /stdout +shows state 1\n.*suite +publishes state 2, which must be shown\n[^]*call +rename volume\/\.\.data_tmp volume\/\.\.data\n/,
     );
     const [, repeat = ''] = /Run it alone: npx watch-conformance ([^]*)\n0 of 1/.exec(stdout) ?? [];
-    const again = await new Program('test/conformance/in-shell.mjs', [`conformance/bin.js ${repeat}`], {
-      input: '',
-    }).finished();
+    const again = await new Program(
+      'packages/conformance/test/in-shell.mjs',
+      [`packages/conformance/bin.js ${repeat}`],
+      {
+        input: '',
+      },
+    ).finished();
     expect([again.code, again.stdout.split(':', 1)]).toEqual([1, ['missed   volume/swap']]);
   });
 
@@ -215,7 +219,7 @@ test('a wrong command line, and a program that is not there, end it at once with
 });
 
 test('the suite imports nothing of the library, and depends on no package', () => {
-  const folder = join(root, 'conformance/src');
+  const folder = join(root, 'packages/conformance/src');
   const files = readdirSync(folder, { recursive: true, encoding: 'utf8' }).filter((file) =>
     file.endsWith('.ts'),
   );
@@ -225,9 +229,9 @@ test('the suite imports nothing of the library, and depends on no package', () =
     ),
   );
   expect(imported.filter((name) => !name.startsWith('node:') && !name.startsWith(folder))).toEqual([]);
-  expect(JSON.parse(readFileSync(join(root, 'conformance/package.json'), 'utf8'))).not.toHaveProperty(
-    'dependencies',
-  );
+  expect(
+    JSON.parse(readFileSync(join(root, 'packages/conformance/package.json'), 'utf8')),
+  ).not.toHaveProperty('dependencies');
 });
 
 test('--lines content takes the contents, as they are or as a JSON string', async () => {
@@ -278,7 +282,7 @@ test('--measure prints a document for the measure asked for, with plausible numb
 });
 
 test('--measure tells that with this library a mount which hangs, from the start or later, stops nothing else', async () => {
-  const adapter = join(root, 'conformance/contestants/node/resilient-watcher.mjs');
+  const adapter = join(root, 'packages/conformance/contestants/node/resilient-watcher.mjs');
   const command = [process.execPath, adapter, 'default', '{path}'];
   const { stdout } = await suite(['--measure', '--only', 'hang', '--format', 'json', '--', ...command]);
   const [{ says, values } = { says: '', values: undefined }] = documents(stdout) as readonly (Report & {
@@ -323,7 +327,7 @@ test('--list describes at least 40 sequences, in the words and under the heading
   expect(code).toBe(0);
   expect(new Set(sequences.map(({ name }) => name)).size).toBe(sequences.length);
   expect(sequences.length).toBeGreaterThanOrEqual(40);
-  const text = textOf('conformance/docs/conformance.md');
+  const text = textOf('packages/conformance/docs/conformance.md');
   const missing = sequences.filter(({ name, says }) => !text.includes(`| \`${name}\` | ${says} |`));
   expect(missing).toEqual([]);
   const listed = (await suite(['--list', '--only', 'gap-20ms', '--only', 'limits'])).stdout;

@@ -14,6 +14,6 @@ inotifywait.stdout.on('data', (chunk) => appendFileSync(output, chunk));
 inotifywait.stderr.setEncoding('utf8').on('data', (text) => {
   if (text.includes('Watches established')) {
     process.argv.splice(2, 2, 'default', path);
-    void import('../../conformance/contestants/node/poll.mjs');
+    void import('../contestants/node/poll.mjs');
   }
 });

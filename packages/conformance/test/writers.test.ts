@@ -5,11 +5,11 @@ import { join } from 'node:path';
 
 import { expect, test, type TestContext } from 'vitest';
 
-import { root } from '../docs/markdown.js';
-import { isInstalled } from '../support/command.js';
-import { linuxOnly, skip } from '../support/namespace.js';
-import { Program } from '../support/program.js';
-import { temporaryDirectory } from '../support/temporary-directory.js';
+import { root } from '../../../test/docs/markdown.js';
+import { isInstalled } from '../../../test/support/command.js';
+import { linuxOnly, skip } from '../../../test/support/namespace.js';
+import { Program } from '../../../test/support/program.js';
+import { temporaryDirectory } from '../../../test/support/temporary-directory.js';
 
 linuxOnly();
 
@@ -31,9 +31,9 @@ function events(trace: string): string[] {
 /** The events of a sequence, which has to be right. */
 async function ofSequence(name: string): Promise<string[]> {
   const output = join(temporaryDirectory(), 'trace');
-  const tracer = [process.execPath, join(root, 'test/conformance/tracer.mjs'), output, '{path}'];
+  const tracer = [process.execPath, join(root, 'packages/conformance/test/tracer.mjs'), output, '{path}'];
   const args = ['--only', name, '--', ...tracer];
-  const { code, stdout } = await new Program('conformance/bin.js', args, { input: '' }).finished();
+  const { code, stdout } = await new Program('packages/conformance/bin.js', args, { input: '' }).finished();
   expect([code, stdout]).toEqual([0, expect.stringContaining('right')]);
   return events(readFileSync(output, 'utf8'));
 }
@@ -43,7 +43,7 @@ async function during(directory: string, act: () => void | Promise<void>): Promi
   const output = join(directory, '..', 'trace');
   const path = join(directory, '.start');
   writeFileSync(path, '');
-  const tracer = new Program('test/conformance/tracer.mjs', [output, path], { input: '' });
+  const tracer = new Program('packages/conformance/test/tracer.mjs', [output, path], { input: '' });
   await tracer.until(/^[\da-f]{64}$/m);
   await act();
   writeFileSync(join(directory, '.end'), '');
@@ -107,7 +107,7 @@ function builtWriter(context: TestContext): string {
   const module = join(cache, `k8s.io/kubernetes@${KUBERNETES}`);
   if (!existsSync(module)) skip(context, `k8s.io/kubernetes ${KUBERNETES} is not in the module cache`);
   const folder = temporaryDirectory();
-  cpSync(join(root, 'test/conformance/atomic-writer'), folder, { recursive: true });
+  cpSync(join(root, 'packages/conformance/test/atomic-writer'), folder, { recursive: true });
   const output = join(folder, 'writer');
   const env = { ...process.env, GOFLAGS: '-mod=mod', GOPROXY: 'off', GOSUMDB: 'off' };
   const { status, stderr } = spawnSync('go', ['build', '-o', output, '.'], {

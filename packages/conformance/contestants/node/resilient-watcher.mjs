@@ -1,7 +1,7 @@
-/** resilient-watcher as it is built here, with its defaults: a watcher for each file, or one for a set. ../../../docs/watching.md */
+/** resilient-watcher as it is built here, with its defaults: a watcher for each file, or one for a set. ../../../../docs/watching.md */
 import { createHash } from 'node:crypto';
 
-import { ResilientWatcher } from '../../../dist/index.js';
+import { ResilientWatcher } from 'resilient-watcher';
 
 const [, ...paths] = process.argv.slice(2);
 const sha256 = (contents) => createHash('sha256').update(Buffer.concat(contents)).digest('hex');
