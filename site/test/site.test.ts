@@ -31,7 +31,7 @@ const LOOKED_AT = [
   '/failure-modes.html',
   '/benchmarks.html',
   '/compatibility.html',
-  '/snippets.html',
+  '/recipes.html',
   '/api/index.html',
   '/api/index/classes/ResilientWatcher.html',
 ];
