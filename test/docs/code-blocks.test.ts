@@ -35,6 +35,24 @@ test('no block is a drawing: its lines would be wrapped on a narrow screen', () 
   expect(blocks.filter(({ code }) => /[│├└┌┐┘▶▼◀►]/.test(code)).map(place)).toEqual([]);
 });
 
+test('a line with a comment fits on a page of the site, where it would be wrapped within the comment', () => {
+  const COLUMNS = 82; // beside the sidebar, on a screen 1,280 pixels wide
+  const comments: Readonly<Record<string, RegExp>> = {
+    ts: /(?<!:)\/\/ |^ *\/?\*/,
+    js: /(?<!:)\/\/ |^ *\/?\*/,
+  };
+  const wrapped = blocks
+    .filter(({ language }) => language !== 'text') // scrolls
+    .flatMap((block) =>
+      block.code.split('\n').flatMap((line, index) => {
+        const comment = comments[block.language] ?? /(?:^| )# /;
+        const isLong = line.length > COLUMNS && comment.test(line);
+        return isLong ? [`${block.page}:${block.line + index}: ${line}`] : [];
+      }),
+    );
+  expect(wrapped).toEqual([]);
+});
+
 test('what answers with metrics says their content type, without which Prometheus refuses them', () => {
   const answering = blocks.filter(({ code }) => code.includes('.metrics()'));
   expect(answering).not.toEqual([]);
