@@ -88,6 +88,19 @@ export abstract class Component<
   Events extends ComponentEvents,
   Status extends ComponentStatus,
 > extends EventEmitter<Events> {
+  // These methods do not exist. With the declarations, TypeScript accepts a component where a function of Node.js takes an
+  // emitter, such as `once()` and `on()` of `node:events`, which call none of them.
+  /** @internal */
+  declare readonly setMaxListeners: never;
+  /** @internal */
+  declare readonly getMaxListeners: never;
+  /** @internal */
+  declare readonly rawListeners: never;
+  /** @internal */
+  declare readonly prependListener: never;
+  /** @internal */
+  declare readonly prependOnceListener: never;
+
   /** The name in its status and in telemetry. */
   readonly name: string;
   /** The name of its class in telemetry. */

@@ -51,7 +51,7 @@ test.each(COMPILERS.flatMap((version) => RESOLUTIONS.map(([module, to]) => [vers
   async (version, resolution, module) => {
     const output = await compile(
       version,
-      ...['--target', 'es2022', '--exactOptionalPropertyTypes'],
+      ...['--target', 'es2022', '--exactOptionalPropertyTypes', '--noUncheckedIndexedAccess'],
       ...['--module', module, '--moduleResolution', resolution],
       ...['consumer.ts', 'every.ts'],
     );

@@ -1,10 +1,13 @@
 /** What a user's program says of types; compiled against the packed declarations. */
+import { on, once } from 'node:events';
+
 import {
   AtomicVolume,
   atomicWriteFile,
   ResilientWatcher,
   TokenFile,
   fetchWithToken,
+  type Change,
   type Snapshot,
 } from 'resilient-watcher';
 import { ConfigLoader } from 'resilient-watcher/config';
@@ -38,7 +41,15 @@ export async function main(path: string): Promise<void> {
     console.log(kind, wrong);
   }
 
+  const [change] = (await once(watcher, 'change')) as [Change];
+  for await (const [{ current }] of on(watcher, 'change') as AsyncIterable<[Change]>) {
+    if (current.kind === change.current.kind) break;
+  }
+  // @ts-expect-error -- a component is no emitter of Node.js
+  watcher.prependListener('change', () => undefined);
+
   const loader = new ConfigLoader({ sources: [{ values: { level: 'info' } }] });
+  await once(loader, 'rejected');
   loader.on('change', ({ current }) => console.log(current));
   await atomicWriteFile(path, 'data', { mode: 0o600 });
   const { revision } = await new AtomicVolume(path).write({ a: 'b' });
