@@ -113,7 +113,8 @@ function exportTable(page, exports) {
 
 /** The names of the files in src/, with what a program imports. */
 function entryPointsOf({ name, exports }) {
-  const paths = Object.keys(exports).filter((path) => path !== './package.json');
+  // What is internal is no API.
+  const paths = Object.keys(exports).filter((path) => !['./package.json', './internal'].includes(path));
   return new Map(
     paths.map((path) => (path === '.' ? ['index', name] : [path.slice(2), `${name}/${path.slice(2)}`])),
   );

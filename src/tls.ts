@@ -1,4 +1,4 @@
-/** The entry point "resilient-watcher/tls". `@grpc/grpc-js` and `undici` are loaded on first use. */
+/** The entry point "resilient-watcher/tls". `undici` is loaded on first use. */
 import './index.js';
 
 export { TlsError } from './tls/tls-error.js';
@@ -8,8 +8,6 @@ export {
   type DefaultCaStatus,
   type FollowDefaultCaOptions,
 } from './tls/default-ca.js';
-export { grpcChannelCredentials } from './tls/grpc-channel-credentials.js';
-export { grpcServerCredentials, type GrpcServerOptions } from './tls/grpc-server-credentials.js';
 export { httpsAgent } from './tls/https-agent.js';
 export { ServedTls, serveTls, type ServedTlsStatus, type ServeTlsOptions } from './tls/serve-tls.js';
 export { sniCallback } from './tls/sni-callback.js';

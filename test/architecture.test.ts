@@ -128,13 +128,90 @@ describe('the source tree', () => {
   });
 
   test('leaves time and chance to their seams', () => {
-    const wrong = files.flatMap((file) => {
-      const code = codeOf(src, file);
-      return SEALED.filter(
-        (name) =>
-          !(SEAMS[file] ?? []).includes(name) && new RegExp(`\\b${name.replace('.', '\\.')}\\b`).test(code),
-      ).map((name) => `${file} uses ${name}`);
-    });
+    // The conformance suite depends on nothing, those seams included.
+    const sealed = SOURCES.filter(([name]) => name !== 'watch-conformance');
+    const wrong = sealed.flatMap(([name, folder]) =>
+      filesOf(folder).flatMap((file) => {
+        const code = codeOf(folder, file);
+        const own = folder === src ? (SEAMS[file] ?? []) : [];
+        return SEALED.filter(
+          (sealed) => !own.includes(sealed) && new RegExp(`\\b${sealed.replace('.', '\\.')}\\b`).test(code),
+        ).map((sealed) => `${name}: ${file} uses ${sealed}`);
+      }),
+    );
     expect(wrong).toEqual([]);
+  });
+});
+
+describe('the packages', () => {
+  const others = packages.slice(1);
+  /** What a file imports, with the names, if it gives any. */
+  const importedBy = (folder: string): { readonly from: string; readonly names: readonly string[] }[] =>
+    filesOf(folder).flatMap((file) =>
+      [
+        ...codeOf(folder, file).matchAll(
+          /(?:import|export)\s+(?:type\s+)?(?:\{([^}]*)\}|[^'"{;]*)\s*from\s*'([^']+)'|import\s*\(?\s*'([^']+)'/g,
+        ),
+      ].map(([, names = '', from = '', dynamic = from]) => ({
+        from: dynamic.startsWith('.') ? resolve(folder, dirname(file), dynamic) : dynamic,
+        names: names
+          .split(',')
+          .map((name) => name.replace(/^\s*type\s|\sas\s.*$/g, '').trim())
+          .filter(Boolean),
+      })),
+    );
+
+  test.each(
+    others.map(({ manifest, folder }) => [manifest.name, manifest, join(root, folder, 'src')] as const),
+  )(
+    '%s imports itself, what it depends on, and nothing else, not even files of the library',
+    (_, { dependencies, peerDependencies }, folder) => {
+      const allowed = Object.keys({ ...dependencies, ...peerDependencies });
+      const isAllowed = (from: string): boolean =>
+        from.startsWith('node:') ||
+        from.startsWith(folder + sep) ||
+        allowed.some((name) => from === name || from.startsWith(`${name}/`));
+      expect(importedBy(folder).filter(({ from }) => !isAllowed(from))).toEqual([]);
+    },
+  );
+
+  test('depend on each other and on the library at exactly this version', () => {
+    const own = new Map(packages.map(({ manifest }) => [manifest.name, manifest.version]));
+    const wrong = packages.flatMap(({ manifest }) =>
+      Object.entries({
+        ...manifest.dependencies,
+        ...manifest.devDependencies,
+        ...manifest.peerDependencies,
+      })
+        .filter(([name, range]) => own.has(name) && own.get(name) !== range)
+        .map(([name, range]) => `${manifest.name} needs ${name}@${range}`),
+    );
+    expect(new Set(own.values()).size).toBe(1);
+    expect(wrong).toEqual([]);
+  });
+
+  test('share resilient-watcher/internal, which has at most 60 names, and none that nobody uses', () => {
+    const text = codeOf(src, 'internal.ts');
+    const names = [...text.matchAll(/export (?:type )?\{([^}]*)\}/g)].flatMap(([, list = '']) =>
+      list
+        .split(',')
+        .map((name) => name.replace(/^\s*type\s/, '').trim())
+        .filter(Boolean),
+    );
+    const users = new Map(
+      names.map((name) => [
+        name,
+        others
+          .filter(({ folder }) =>
+            importedBy(join(root, folder, 'src')).some(
+              ({ from, names: used }) => from === 'resilient-watcher/internal' && used.includes(name),
+            ),
+          )
+          .map(({ manifest }) => manifest.name),
+      ]),
+    );
+    console.log([...users].map(([name, by]) => `${name}: ${by.join(', ')}`).join('\n'));
+    expect([...users].filter(([, by]) => by.length === 0)).toEqual([]);
+    expect(names.length).toBeLessThanOrEqual(60);
   });
 });

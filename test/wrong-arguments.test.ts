@@ -3,10 +3,11 @@ import { createServer as createHttpServer } from 'node:http';
 import { createServer } from 'node:https';
 
 import { KubeConfig } from '@kubernetes/client-node';
+import { grpcChannelCredentials, grpcServerCredentials } from '@resilient-watcher/grpc';
 import { expect, test } from 'vitest';
 
-import { ConfigLoader, FileProvider, VolumeProvider } from '../src/config.js';
-import { findingsInManifests } from '../src/doctor.js';
+import { ConfigLoader, FileProvider, VolumeProvider } from 'resilient-watcher/config';
+import { findingsInManifests } from 'resilient-watcher/doctor';
 import {
   credentials,
   fetchWithToken,
@@ -17,19 +18,17 @@ import {
   TokenFile,
   TokenRefresher,
   waitFor,
-} from '../src/index.js';
-import { renderKubeconfig, withTokenFile } from '../src/kubernetes.js';
-import { mintTestToken } from '../src/testing.js';
+} from 'resilient-watcher';
+import { renderKubeconfig, withTokenFile } from 'resilient-watcher/kubernetes';
+import { mintTestToken } from 'resilient-watcher/testing';
 import {
-  grpcChannelCredentials,
-  grpcServerCredentials,
   httpsAgent,
   serveTls,
   sniCallback,
   spiffeIdOf,
   TlsFiles,
   undiciDispatcher,
-} from '../src/tls.js';
+} from 'resilient-watcher/tls';
 
 /* eslint-disable @typescript-eslint/no-explicit-any, @typescript-eslint/no-unsafe-argument -- as from JavaScript */
 const any = (value: unknown): any => value;

@@ -7,6 +7,8 @@ import { promisify } from 'node:util';
 
 import { afterAll, inject } from 'vitest';
 
+import { packages } from '../../packages/packages.mjs';
+
 const execute = promisify(execFile);
 
 /** What a command printed. */
@@ -61,13 +63,6 @@ export class Application {
   }
 }
 
-interface Manifest {
-  readonly exports: Readonly<Record<string, unknown>>;
-}
-
-/** What users import: `resilient-watcher`, `resilient-watcher/config` and so on, from package.json. */
-export const entryPoints: readonly string[] = Object.keys(
-  (JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')) as Manifest).exports,
-)
-  .filter((path) => !path.endsWith('.json'))
-  .map((path) => path.replace(/^\./, 'resilient-watcher'));
+/** What users import: `resilient-watcher`, `resilient-watcher/config` and so on, and what the packages import. */
+export const entryPoints: readonly string[] =
+  packages[0]?.entryPoints.map(({ specifier }) => specifier) ?? [];

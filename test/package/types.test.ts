@@ -19,13 +19,7 @@ beforeAll(async () => {
   const packages = COMPILERS.map((version) => `typescript-${version}@npm:typescript@${version}`);
   await compilers.run('npm', 'install', '--no-audit', '--no-fund', '--loglevel=error', ...packages);
   // Types of the optional peers that the declarations name, so that declarations are checked whole.
-  const peers = [
-    '@grpc/grpc-js@1',
-    '@kubernetes/client-node@1.4',
-    '@opentelemetry/api@1',
-    'prom-client@15',
-    'undici@7',
-  ];
+  const peers = ['@kubernetes/client-node@1.4', '@opentelemetry/api@1', 'prom-client@15', 'undici@7'];
   await application.install(['@types/node@20', ...peers], '--omit=optional');
   application.copy('consumer.ts');
   application.write(

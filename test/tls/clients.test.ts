@@ -4,14 +4,9 @@ import { Readable } from 'node:stream';
 import type { TLSSocket } from 'node:tls';
 import { join } from 'node:path';
 
+import { grpcChannelCredentials, grpcServerCredentials } from '@resilient-watcher/grpc';
 import { KubeletVolume } from 'resilient-watcher/testing';
-import {
-  grpcChannelCredentials,
-  grpcServerCredentials,
-  httpsAgent,
-  TlsFiles,
-  undiciDispatcher,
-} from 'resilient-watcher/tls';
+import { httpsAgent, TlsFiles, undiciDispatcher } from 'resilient-watcher/tls';
 import { FormData, request, type Dispatcher } from 'undici';
 import { describe, expect, onTestFinished, test } from 'vitest';
 

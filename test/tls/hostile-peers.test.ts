@@ -8,21 +8,14 @@ import { join } from 'node:path';
 import type { Duplex } from 'node:stream';
 import { connect, createServer as createTlsServer, type ConnectionOptions, type TLSSocket } from 'node:tls';
 
+import { grpcChannelCredentials, grpcServerCredentials } from '@resilient-watcher/grpc';
 import {
   CertificateSigner,
   FakeClock,
   KubeletVolume,
   type IssuedCertificate,
 } from 'resilient-watcher/testing';
-import {
-  grpcChannelCredentials,
-  grpcServerCredentials,
-  httpsAgent,
-  serveTls,
-  sniCallback,
-  TlsFiles,
-  undiciDispatcher,
-} from 'resilient-watcher/tls';
+import { httpsAgent, serveTls, sniCallback, TlsFiles, undiciDispatcher } from 'resilient-watcher/tls';
 import { upgrade } from 'undici';
 import { expect, onTestFinished, test, vi } from 'vitest';
 

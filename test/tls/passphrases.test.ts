@@ -7,15 +7,9 @@ import { join } from 'node:path';
 import { inspect } from 'node:util';
 
 import fc from 'fast-check';
+import { grpcChannelCredentials, grpcServerCredentials } from '@resilient-watcher/grpc';
 import { CertificateSigner, FakeClock, KubeletVolume, ScriptedBackend } from 'resilient-watcher/testing';
-import {
-  grpcChannelCredentials,
-  grpcServerCredentials,
-  serveTls,
-  TlsFiles,
-  type TlsError,
-  type TlsPaths,
-} from 'resilient-watcher/tls';
+import { serveTls, TlsFiles, type TlsError, type TlsPaths } from 'resilient-watcher/tls';
 import { describe, expect, onTestFinished, test } from 'vitest';
 
 import { rounds } from '../support/rounds.js';

@@ -4,6 +4,7 @@ import { createServer } from 'node:https';
 import { join } from 'node:path';
 import { connect, type TLSSocket } from 'node:tls';
 
+import { grpcChannelCredentials, grpcServerCredentials } from '@resilient-watcher/grpc';
 import {
   CertificateSigner,
   KubeletVolume,
@@ -11,14 +12,7 @@ import {
   trustBundleFile,
   type IssuedCertificate,
 } from 'resilient-watcher/testing';
-import {
-  grpcChannelCredentials,
-  grpcServerCredentials,
-  httpsAgent,
-  serveTls,
-  TlsFiles,
-  undiciDispatcher,
-} from 'resilient-watcher/tls';
+import { httpsAgent, serveTls, TlsFiles, undiciDispatcher } from 'resilient-watcher/tls';
 import { request } from 'undici';
 import { expect, onTestFinished, test } from 'vitest';
 

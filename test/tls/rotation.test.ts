@@ -4,8 +4,9 @@ import { Agent, createServer } from 'node:https';
 import { join } from 'node:path';
 
 import * as grpc from '@grpc/grpc-js';
+import { grpcServerCredentials } from '@resilient-watcher/grpc';
 import { KubeletVolume } from 'resilient-watcher/testing';
-import { grpcServerCredentials, serveTls, TlsFiles } from 'resilient-watcher/tls';
+import { serveTls, TlsFiles } from 'resilient-watcher/tls';
 import { expect, onTestFinished, test } from 'vitest';
 
 import { createAuthority, createServerPair } from '../support/certificates.js';

@@ -6,8 +6,9 @@ import type { Duplex } from 'node:stream';
 import { join } from 'node:path';
 import { connect, createServer as createTlsServer, type TLSSocket } from 'node:tls';
 
+import { grpcChannelCredentials, grpcServerCredentials } from '@resilient-watcher/grpc';
 import { CertificateSigner, KubeletVolume, type IssuedCertificate } from 'resilient-watcher/testing';
-import { grpcChannelCredentials, grpcServerCredentials, serveTls, TlsFiles } from 'resilient-watcher/tls';
+import { serveTls, TlsFiles } from 'resilient-watcher/tls';
 import { describe, expect, onTestFinished, test } from 'vitest';
 
 import { rounds } from '../support/rounds.js';

@@ -6,15 +6,9 @@ import { join } from 'node:path';
 import { connect, createServer as createTlsServer, type TLSSocket } from 'node:tls';
 
 import { ServerInterceptingCall, status, type ServerInterceptor } from '@grpc/grpc-js';
+import { grpcChannelCredentials, grpcServerCredentials } from '@resilient-watcher/grpc';
 import { KubeletVolume } from 'resilient-watcher/testing';
-import {
-  grpcChannelCredentials,
-  grpcServerCredentials,
-  httpsAgent,
-  serveTls,
-  spiffeIdOf,
-  TlsFiles,
-} from 'resilient-watcher/tls';
+import { httpsAgent, serveTls, spiffeIdOf, TlsFiles } from 'resilient-watcher/tls';
 import { describe, expect, onTestFinished, test } from 'vitest';
 
 import { AUTHORITY, craft, type Crafted } from '../support/crafted-certificates.js';

@@ -6,15 +6,9 @@ import { connect as connectTcp, createServer as createTcpServer } from 'node:net
 import { join } from 'node:path';
 import { connect, createServer as createTlsServer, type SecureVersion, type TLSSocket } from 'node:tls';
 
+import { grpcChannelCredentials, grpcServerCredentials } from '@resilient-watcher/grpc';
 import { CertificateSigner, KubeletVolume, type IssuedCertificate } from 'resilient-watcher/testing';
-import {
-  grpcChannelCredentials,
-  grpcServerCredentials,
-  httpsAgent,
-  serveTls,
-  TlsFiles,
-  undiciDispatcher,
-} from 'resilient-watcher/tls';
+import { httpsAgent, serveTls, TlsFiles, undiciDispatcher } from 'resilient-watcher/tls';
 import { request } from 'undici';
 import { describe, expect, onTestFinished, test } from 'vitest';
 

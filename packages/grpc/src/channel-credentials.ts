@@ -13,11 +13,11 @@ import { subscribe } from 'node:diagnostics_channel';
 import type { ClientHttp2Session, ClientHttp2Stream } from 'node:http2';
 import type { Socket } from 'node:net';
 
-import type { ChannelCredentials, VerifyOptions } from '@grpc/grpc-js';
+import { experimental, type ChannelCredentials, type VerifyOptions } from '@grpc/grpc-js';
+import { checkTlsFiles, endLater } from 'resilient-watcher/internal';
+import type { TlsFiles } from 'resilient-watcher/tls';
 
-import { endLater } from './client-connections.js';
-import { loadGrpc, TlsFilesProvider } from './grpc-provider.js';
-import { checkTlsFiles, type TlsFiles } from './tls-files.js';
+import { TlsFilesProvider } from './provider.js';
 
 /**
  * Resolves to credentials for a gRPC client. It trusts the CA bundle of the files (without one: the roots of Node.js),
@@ -26,14 +26,12 @@ import { checkTlsFiles, type TlsFiles } from './tls-files.js';
  * after a change, and calls fail with `UNAVAILABLE` when a CA is removed.
  * Starts the files; the caller has to close them.
  * @throws {TlsError} (rejects) if the files are not usable.
- * @throws {PackageError} (rejects) if `@grpc/grpc-js` is not installed.
  */
 export async function grpcChannelCredentials(
   files: TlsFiles,
   verifyOptions?: VerifyOptions,
 ): Promise<ChannelCredentials> {
   checkTlsFiles('grpcChannelCredentials', 'files', files);
-  const { experimental } = await loadGrpc();
   const current = await files.get();
   const provider = new TlsFilesProvider(files);
   const credentials = experimental.createCertificateProviderChannelCredentials(

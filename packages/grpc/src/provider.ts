@@ -5,13 +5,9 @@
  */
 import { rootCertificates } from 'node:tls';
 
-import type * as grpc from '@grpc/grpc-js';
 import type { experimental } from '@grpc/grpc-js';
-
-import { exportsOf, PackageError } from '../core/package-error.js';
-import type { TlsCredentials } from './tls-credentials.js';
-import { isCaRemoved } from './certificate-set.js';
-import type { Change, TlsFiles } from './tls-files.js';
+import { isCaRemoved } from 'resilient-watcher/internal';
+import type { TlsCredentials, TlsFiles, TlsFilesEvents } from 'resilient-watcher/tls';
 
 type CaListener = experimental.CaCertificateUpdateListener;
 type IdentityListener = experimental.IdentityCertificateUpdateListener;
@@ -68,7 +64,7 @@ export class TlsFilesProvider implements experimental.CertificateProvider {
     this.#files.off('change', this.#onChange);
   }
 
-  readonly #onChange = ({ current, previous }: Change): void => {
+  readonly #onChange = ({ current, previous }: TlsFilesEvents['change'][0]): void => {
     // All in one turn of the event loop, so that no connection is made in between.
     for (const listener of this.#caListeners) updateCa(listener, current);
     for (const listener of this.#identityListeners) updateIdentity(listener, current);
@@ -82,12 +78,4 @@ function updateCa(listener: CaListener, { ca }: TlsCredentials): void {
 
 function updateIdentity(listener: IdentityListener, { cert, key }: TlsCredentials): void {
   if (cert && key) listener({ certificate: cert, privateKey: key });
-}
-
-export async function loadGrpc(): Promise<typeof grpc> {
-  try {
-    return exportsOf(await import('@grpc/grpc-js'));
-  } catch (cause) {
-    throw new PackageError('@grpc/grpc-js', '1.14 or later', cause);
-  }
 }

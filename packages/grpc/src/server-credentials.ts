@@ -1,14 +1,12 @@
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import type { Server } from 'node:tls';
 
-import type { ServerCredentials } from '@grpc/grpc-js';
+import { experimental, type ServerCredentials } from '@grpc/grpc-js';
+import { systemClock } from 'resilient-watcher';
+import { checkTlsFiles, DRAIN_MS, flag, generationsOf, resolveOptions } from 'resilient-watcher/internal';
+import { TlsError, type TlsFiles } from 'resilient-watcher/tls';
 
-import { systemClock } from '../core/clock.js';
-import { flag, resolveOptions } from '../core/options.js';
-import { DRAIN_MS, generationsOf } from './generation.js';
-import { loadGrpc, TlsFilesProvider } from './grpc-provider.js';
-import { TlsError } from './tls-error.js';
-import { checkTlsFiles, type TlsFiles } from './tls-files.js';
+import { TlsFilesProvider } from './provider.js';
 
 /** Options of `grpcServerCredentials`. */
 export interface GrpcServerOptions {
@@ -22,7 +20,6 @@ export interface GrpcServerOptions {
  * gets GOAWAY; calls in flight are answered within 30 s, and clients that are still trusted connect again.
  * @throws {TlsError} (rejects) if there is no usable certificate; `ERR_TLS_CA` if client certificates are required
  * and there is no CA bundle.
- * @throws {PackageError} (rejects) if `@grpc/grpc-js` is not installed.
  */
 export async function grpcServerCredentials(
   files: TlsFiles,
@@ -32,7 +29,6 @@ export async function grpcServerCredentials(
   const { requireClientCertificate } = resolveOptions('grpcServerCredentials', options, {
     requireClientCertificate: flag(false),
   });
-  const { experimental } = await loadGrpc();
   const current = await files.get();
   if (!current.cert)
     throw new TlsError('ERR_TLS_MISSING', `A server needs a certificate, but ${files.path} has none`);

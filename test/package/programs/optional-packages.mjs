@@ -6,7 +6,7 @@ import { tokenRequestClient } from 'resilient-watcher/kubernetes';
 import * as otel from 'resilient-watcher/otel';
 import * as prometheus from 'resilient-watcher/prometheus';
 import { LocalApiServer } from 'resilient-watcher/testing';
-import { grpcChannelCredentials, TlsFiles, undiciDispatcher } from 'resilient-watcher/tls';
+import { TlsFiles, undiciDispatcher } from 'resilient-watcher/tls';
 
 const codeOf = (promise) => promise.then(String, ({ code }) => code);
 
@@ -24,7 +24,6 @@ export async function useAll() {
     loader: await new ConfigLoader({ sources: [{ values: { a: 1 } }] }).load(),
     client: await codeOf(client.requestToken({ audiences: [], expirationSeconds: 600 }, { signal })),
     undici: await codeOf(undiciDispatcher(files)),
-    grpc: await codeOf(grpcChannelCredentials(files)),
     others: [action, doctor, otel, prometheus].map((entry) => Object.keys(entry).length > 0),
   };
   await files.close();
