@@ -1,6 +1,6 @@
 /**
  * The simulated machine against the kernel: the same random calls on both, made by root and by another user, give the
- * same answers, errors, files, timestamps (which of them change) and events. `machine/machine.ts` lists what it lacks.
+ * same answers, errors, files, timestamps (which of them change) and events. `test/simulation/machine/machine.ts` lists what it lacks.
  */
 import fs, { chmodSync, mkdirSync, readdirSync, rmSync, watch, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
@@ -10,9 +10,9 @@ import { expect, test } from 'vitest';
 
 import { rounds } from '../support/rounds.js';
 import { temporaryDirectory } from '../support/temporary-directory.js';
-import { Scene, step, type State, type Side, type Step } from './machine/compared.js';
-import { Machine } from './machine/machine.js';
-import type { SimulatedFs } from './machine/node-fs.js';
+import { Scene, step, type State, type Side, type Step } from '../simulation/machine/compared.js';
+import { Machine } from '../simulation/machine/machine.js';
+import type { SimulatedFs } from '../simulation/machine/node-fs.js';
 
 const isRoot = process.geteuid?.() === 0;
 
