@@ -7,19 +7,27 @@ import { expect, test } from 'vitest';
 import { MUTANTS } from './mutants.mjs';
 import { startSimulation } from './processes.js';
 
-const simulation = startSimulation(1);
+const simulation = startSimulation(2);
 
 /** The work is bounded by its counts, and takes minutes on a machine whose cores are taken. */
 const HANG_LIMIT = { timeout: 600_000 };
 
-test('the invariants hold in 500 schedules of all kinds', HANG_LIMIT, async () => {
-  expect(await simulation.run('--runs', '500')).toMatch(/^500 schedules in .*$/);
-});
+/** 500 schedules in two halves, one for each process. */
+test.concurrent.each([
+  [1, 250],
+  [251, 250],
+])(
+  'the invariants hold in schedules of all kinds, from seed %i on %i of them',
+  HANG_LIMIT,
+  async (seed, runs) => {
+    expect(await simulation.run('--seed', `${seed}`, '--runs', `${runs}`)).toMatch(/^250 schedules in .*$/);
+  },
+);
 
 /** The first decisions of a schedule with two publications. */
 const ONE_SWAP = '0,0,0,0,0,1';
 
-test(
+test.concurrent(
   'the invariants hold wherever others act in a schedule of the kind volume with one swap',
   HANG_LIMIT,
   async () => {
@@ -30,7 +38,7 @@ test(
 );
 
 /** Each durability, each fate, and each call before which it is met; at the end, writes that are synchronous. */
-test.each([
+test.concurrent.each([
   ['write-file', '0,0,0,0,0,*,*,*'],
   ['write-volume', '0,0,0,0,0,*,*,*'],
   ['write-file', '0,0,0,0,0,1,1,*,0,0,0,0,0,2'],
