@@ -9,6 +9,9 @@ import { join } from 'node:path';
 
 const LIMIT_MS = 20 * 60_000;
 
+// What runs this file: on Windows `npm` is no program, but a script of the shell.
+const npm = process.env.npm_execpath ? [process.execPath, process.env.npm_execpath] : ['npm'];
+
 // What a server knows of its clients, and what the default CA list can do, depends on the version of Node.js.
 const newerNode = process.env.TEST_NODE;
 const platforms = ['Node 20.19.0', 'Node 26', 'Bun', 'Deno'];
@@ -44,7 +47,7 @@ writeFileSync(list, '');
 const skipped = [];
 const results = [];
 for (const [name, ...given] of steps) {
-  const [command, ...args] = name in scripts ? ['npm', 'run', '--silent', name] : given;
+  const [command, ...args] = name in scripts ? [...npm, 'run', '--silent', name] : given;
   if (command === undefined) {
     skipped.push(`${name}: TEST_NODE is not set`);
     continue;
