@@ -30,25 +30,16 @@ const common: Options = {
 };
 
 const [{ entryPoints: doors }, ...others] = packages as [Package, ...Package[]];
-const names = doors.map(({ name }) => name);
 
 /** Every entry point imports `index.ts`, even if it uses none of it, so that what they share is one file to open. */
 const library: Options = {
   ...common,
-  entry: names.map((name) => `src/${name}.ts`),
+  entry: doors.map(({ name }) => `src/${name}.ts`),
   esbuildOptions: (options) =>
     Object.assign(options, { chunkNames: 'lib/[name]-[hash]', ignoreAnnotations: true }),
 };
 
-/** The program uses the built entry points, which are one folder up from all of its files. */
-const program: Options = {
-  ...common,
-  entry: { 'cli/main': 'src/cli/main.ts' },
-  external: ['@parcel/watcher', new RegExp(`^\\.\\./(${names.join('|')})\\.js$`)],
-  esbuildOptions: (options) => Object.assign(options, { chunkNames: 'cli/[name]-[hash]' }),
-};
-
-/** A package: its entry points, and the program `main` that `bin.js` starts. What it depends on stays outside. */
+/** Another package: its entry points, and the program `main` that `bin.js` starts. What it depends on stays outside. */
 function built({ folder, manifest, entryPoints }: Package, dts: boolean): Options {
   const exported = entryPoints.map(({ name }) => name);
   const { dependencies, peerDependencies } = manifest;
@@ -65,12 +56,10 @@ function built({ folder, manifest, entryPoints }: Package, dts: boolean): Option
   };
 }
 
-// Several configurations write to one, so none may clean it.
 for (const { folder } of packages) rmSync(`${root}${folder}dist`, { recursive: true, force: true });
 
 /** `--no-dts` leaves the declarations out, which take most of the time. */
 export default defineConfig(({ dts = true }) => [
   { ...library, dts },
-  program,
   ...others.map((one) => built(one, dts === true)),
 ]);

@@ -16,7 +16,6 @@ const PURPOSES = {
   tls: 'Serve and present certificates that are renewed.',
   trust: 'Preloaded, it makes every client of the process trust a CA bundle that changes.',
   kubernetes: 'Request tokens, keep kubeconfigs valid, publish the volumes of a CSI driver.',
-  action: 'Run commands, signals and webhooks on a change, as the program does.',
   prometheus: 'Metrics for `prom-client`.',
   otel: 'Metrics and traces for `@opentelemetry/api`.',
   testing: 'Time, hints, volumes and an API server that a test controls.',

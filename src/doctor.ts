@@ -3,4 +3,3 @@ import './index.js';
 
 export { diagnose, type DiagnoseOptions, type Diagnosis } from './doctor/diagnosis.js';
 export type { Finding } from './doctor/finding.js';
-export { findingsInManifests } from './doctor/manifest.js';

@@ -4,7 +4,31 @@
  */
 import './index.js';
 
-export { flag, resolveOptions } from './core/options.js';
+export { onAbort } from './core/abort.js';
+export { Backoff } from './core/backoff.js';
+export { durationText, isoTime } from './core/clock.js';
+export { Component, type ComponentEvents } from './core/component.js';
+export { withDeadline } from './core/deadline.js';
+export { errnoOf } from './core/errno.js';
+export type { CodeOf } from './core/error-codes.js';
+export {
+  describe,
+  flag,
+  hasMethods,
+  isStringMap,
+  matching,
+  milliseconds,
+  nonEmptyString,
+  PORT_OPTIONS,
+  required,
+  resolveOptions,
+} from './core/options.js';
+export { begin, markHandled, Outcome } from './core/outcome.js';
+export { CodedError, redactError } from './core/resilient-error.js';
+export { sleep } from './core/sleep.js';
+export type { StatusDescription } from './core/status-description.js';
+export { USER_AGENT } from './core/version.js';
+export { finding } from './doctor/finding.js';
 export { isCaRemoved } from './tls/certificate-set.js';
 export { endLater } from './tls/client-connections.js';
 export { DRAIN_MS, generationsOf } from './tls/generation.js';

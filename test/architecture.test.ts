@@ -19,12 +19,9 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   secret: ['core', 'fs', 'watch'],
   config: ['core', 'fs', 'watch'],
   kubernetes: ['core', 'fs', 'write', 'token'],
-  telemetry: ['core', 'watch', 'token', 'config', 'tls', 'kubernetes', 'action'],
+  telemetry: ['core', 'watch', 'token', 'config', 'tls', 'kubernetes'],
   tls: ['core', 'fs', 'watch'],
-  action: ['core', 'watch'],
   doctor: ['core', 'fs', 'token', 'tls'],
-  // The program knows the entry points, and of `core` what every file needs.
-  cli: ['core', ''],
   // A fake must not inherit a fault of the code it tests: of `fs` it shares the names of a volume only.
   testing: ['core', 'fs/volume-layout.ts'],
 };

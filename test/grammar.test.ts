@@ -25,7 +25,7 @@ import {
   type ValueSource,
   type WatchedValueEvents,
 } from 'resilient-watcher';
-import { ReloadAction, type ReloadActionEvents } from 'resilient-watcher/action';
+import { ReloadAction, type ReloadActionEvents } from '@resilient-watcher/cli/action';
 import { ConfigLoader, FileProvider, type ConfigLoaderEvents } from 'resilient-watcher/config';
 import { VolumePublisher, type VolumePublisherEvents } from 'resilient-watcher/kubernetes';
 import { FakeClock, FakeTokenClient, KubeletVolume } from 'resilient-watcher/testing';

@@ -7,7 +7,6 @@ import { grpcChannelCredentials, grpcServerCredentials } from '@resilient-watche
 import { expect, test } from 'vitest';
 
 import { ConfigLoader, FileProvider, VolumeProvider } from 'resilient-watcher/config';
-import { findingsInManifests } from 'resilient-watcher/doctor';
 import {
   credentials,
   fetchWithToken,
@@ -151,7 +150,6 @@ test.each<[message: RegExp, call: () => unknown]>([
   [/^observe: unknown option "pont"; known are point, started, settled$/, () => observe(any({ pont() {} }))],
   [/^observe: option "point" must be a function, got "log"$/, () => observe(any({ point: 'log' }))],
   [/^healthOf: every argument must be a component/, () => healthOf(any({}))],
-  [/^findingsInManifests: documents must be an array, got "x"$/, () => findingsInManifests(any('x'))],
   [/^spiffeIdOf: socket must be that of a connection, got undefined$/, () => spiffeIdOf(any(undefined))],
   [/^SecretFile: path must be/, () => new SecretFile(any(undefined))],
   [/^ResilientWatcher: path must be/, () => new ResilientWatcher(any(undefined))],

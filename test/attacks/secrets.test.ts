@@ -14,7 +14,7 @@ import {
   TokenFile,
   WriteError,
 } from 'resilient-watcher';
-import { commandAction, ReloadAction, webhookAction, type Action } from 'resilient-watcher/action';
+import { commandAction, ReloadAction, webhookAction, type Action } from '@resilient-watcher/cli/action';
 import { KubernetesError } from 'resilient-watcher/kubernetes';
 import type { EventEmitter } from 'eventemitter3';
 import { FakeClock, mintTestToken, ScriptedBackend } from 'resilient-watcher/testing';

@@ -40,18 +40,10 @@ export class Application {
     return program;
   }
 
-  /** `npm install` of the packed tarball, beside other packages. */
+  /** `npm install` of the packed tarball, beside other packages, of this repository as well. */
   async install(packages: readonly string[] = [], ...flags: readonly string[]): Promise<void> {
-    await this.run('npm', 'install', '--no-audit', '--no-fund', '--loglevel=error', ...flags, ...packages);
-    await this.run(
-      'npm',
-      'install',
-      '--no-audit',
-      '--no-fund',
-      '--loglevel=error',
-      ...flags,
-      inject('tarball'),
-    );
+    const quietly = ['install', '--no-audit', '--no-fund', '--loglevel=error', ...flags];
+    await this.run('npm', ...quietly, inject('tarball'), ...packages);
   }
 
   run(command: string, ...args: readonly string[]): Promise<Output> {

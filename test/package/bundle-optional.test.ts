@@ -180,9 +180,5 @@ describe('by webpack', () => {
     const { stdout } = await application.node('webpack.mjs', './absent.js', join(elsewhere, 'absent'));
     expect(stdout.trim()).toBe('');
     expect(outputOf(join(elsewhere, 'absent/main.cjs'))).toBe('function ERR_PACKAGE\n');
-
-    const program = './node_modules/resilient-watcher/dist/cli/main.js';
-    const ofProgram = await application.node('webpack.mjs', program, join(elsewhere, 'program'));
-    expect(ofProgram.stdout.trim()).toBe('');
   });
 });

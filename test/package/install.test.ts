@@ -16,20 +16,9 @@ describe('in an empty folder, without optional packages', () => {
     expect(stdout).toBe(`ok node ${process.versions.node}\n`);
   });
 
-  test('doctor examines JSON and YAML', async () => {
-    const program = 'node_modules/.bin/resilient-watcher';
-    application.write('m.json', '{"kind":"ConfigMap","metadata":{"name":"m"},"data":{}}');
-    application.write('m.yaml', 'kind: ConfigMap\n');
-    for (const file of ['m.json', 'm.yaml']) {
-      const { stdout } = await application.run(program, 'doctor', '--manifest', file);
-      expect(stdout).toContain('nothing found');
-    }
-  });
-
   test('nothing else is installed than the packages that it stands on', () => {
     const packages = readdirSync(application.path('node_modules')).filter((name) => !name.startsWith('.'));
     expect(packages).toEqual([
-      'commander',
       'eventemitter3',
       'is-network-error',
       'jsonc-parser',

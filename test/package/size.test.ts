@@ -20,7 +20,6 @@ const optional = Object.keys({ ...optionalDependencies, ...peerDependencies });
 /** KiB. */
 const BUDGETS: Readonly<Record<string, number>> = {
   'resilient-watcher': 63,
-  'resilient-watcher/action': 12.5,
   'resilient-watcher/config': 91,
   'resilient-watcher/doctor': 17.5,
   'resilient-watcher/kubernetes': 108,

@@ -21,7 +21,7 @@ export async function bundle(entry, outfile, mutant) {
     format: 'esm',
     target: 'node20',
     sourcemap: 'inline',
-    external: ['@parcel/watcher', 'yaml', 'commander'],
+    external: ['@parcel/watcher', 'yaml'],
     banner: {
       js: "import { createRequire } from 'node:module'; const require = createRequire(import.meta.url);",
     },

@@ -164,7 +164,7 @@ export class Program {
   }
 }
 
-const CLI = 'dist/cli/main.js';
+const CLI = 'packages/cli/bin.js';
 
 /** Starts `resilient-watcher`, with an empty stdin unless there is `input`. */
 export function startCli(args: readonly string[], options: ProgramOptions = {}): Program {

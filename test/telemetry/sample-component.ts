@@ -3,7 +3,7 @@ import { onTestFinished } from 'vitest';
 import { Component, type ComponentEvents, type ComponentStatus } from '../../src/core/component.js';
 import { systemClock } from '../../src/core/clock.js';
 import type { StatusDescription } from '../../src/core/status-description.js';
-import { reloadDescription } from '../../src/action/reload-action.js';
+import { reloadDescription } from '../../packages/cli/src/action/reload-action.js';
 import { loaderDescription } from '../../src/config/loader-status.js';
 import { tlsFilesDescription } from '../../src/tls/tls-files.js';
 import { refresherDescription } from '../../src/token/refresher-status.js';

@@ -15,7 +15,7 @@ import {
   TokenRefresher,
 } from 'resilient-watcher';
 import { ConfigLoader, FileProvider } from 'resilient-watcher/config';
-import { ReloadAction } from 'resilient-watcher/action';
+import { ReloadAction } from '@resilient-watcher/cli/action';
 import { collectMetrics } from 'resilient-watcher/prometheus';
 import { FakeTokenClient, KubeletVolume, ScriptedBackend } from 'resilient-watcher/testing';
 import { expect, onTestFinished, test } from 'vitest';

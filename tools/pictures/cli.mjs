@@ -9,7 +9,7 @@ import { KubeletVolume } from 'resilient-watcher/testing';
 
 import { writeTerminalPicture } from './terminal-picture.mjs';
 
-const program = fileURLToPath(new URL('../../dist/cli/main.js', import.meta.url));
+const program = fileURLToPath(new URL('../../packages/cli/bin.js', import.meta.url));
 const home = mkdtempSync(join(tmpdir(), 'recording-'));
 const volume = new KubeletVolume(join(home, 'conf.d'));
 volume.publish({ 'site.conf': 'good' });

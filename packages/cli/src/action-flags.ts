@@ -8,7 +8,7 @@ import {
   webhookAction,
   type Action,
   type CommandActionOptions,
-} from '../action.js';
+} from './action.js';
 import { delay, duration, each, httpMethod, refuseUnused, signalName, text } from './arguments.js';
 import { STOP_TIMEOUT_MS } from './child.js';
 import { EXIT, ExitError } from './exit-code.js';

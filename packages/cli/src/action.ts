@@ -1,6 +1,4 @@
-/** The entry point "resilient-watcher/action": what to do when something has changed. */
-import './index.js';
-
+/** The entry point "@resilient-watcher/cli/action": what to do when something has changed. */
 export { ActionError, type Action } from './action/action.js';
 export { commandAction, type CommandActionOptions } from './action/command-action.js';
 export { ProcessGroup, type ProcessExit } from './action/process-group.js';

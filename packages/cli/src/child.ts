@@ -7,8 +7,9 @@
  * | running  | –         | → stopping               | ends the session |
  * | stopping | –         | joins the one under way  | → stopped        |
  */
-import { ProcessGroup } from '../action.js';
-import { errnoOf } from '../core/errno.js';
+import { errnoOf } from 'resilient-watcher/internal';
+
+import { ProcessGroup } from './action.js';
 import { EXIT } from './exit-code.js';
 import { exitCodeOf, STOPPING_SIGNALS, type Session } from './session.js';
 

@@ -3,16 +3,17 @@ import { text as readAll } from 'node:stream/consumers';
 
 import type { Command } from 'commander';
 import type { YAMLParseError } from 'yaml';
+import { diagnose, type Diagnosis, type Finding as FindingAtPath } from 'resilient-watcher/doctor';
+import { durationText, isoTime } from 'resilient-watcher/internal';
 
-import { durationText, isoTime } from '../core/clock.js';
-import { PackageError } from '../core/package-error.js';
-import { loadYaml } from '../core/yaml-package.js';
-import { diagnose, findingsInManifests, type Diagnosis, type Finding } from '../doctor.js';
 import { checkPaths, each, text } from './arguments.js';
 import { EXIT, ExitError } from './exit-code.js';
 import type { Io } from './io.js';
 import { oneLine } from './output.js';
+import { findingsInManifests, type Finding as FindingInManifest } from './manifests.js';
 import type { Invocation, Subcommand } from './subcommand.js';
+
+type Finding = FindingAtPath | FindingInManifest;
 
 interface Flags {
   readonly manifest?: readonly string[];
@@ -75,14 +76,14 @@ async function documentsIn(file: string, { stdin }: Io): Promise<unknown[]> {
   try {
     values = jsonIn(manifests) ?? (await yamlIn(manifests));
   } catch (error) {
-    return refuse(error instanceof PackageError ? `${name} may be YAML` : `${name} is not YAML`, error);
+    return refuse(`${name} is not YAML`, error);
   }
   // The command before the pipe may have failed.
   if (!values.some(isManifest)) throw new ExitError(EXIT.usage, `${name} contains no manifest`);
   return values;
 }
 
-/** JSON needs no package. */
+/** JSON is parsed faster. */
 function jsonIn(manifests: string): unknown[] | undefined {
   try {
     return [JSON.parse(manifests) as unknown];
@@ -92,7 +93,7 @@ function jsonIn(manifests: string): unknown[] | undefined {
 }
 
 async function yamlIn(manifests: string): Promise<unknown[]> {
-  const { parseAllDocuments } = await loadYaml();
+  const { parseAllDocuments } = await import('yaml');
   // As Kubernetes reads it: 0400 is octal.
   const documents = [...parseAllDocuments(manifests, { version: '1.1' })];
   const [error] = documents.flatMap(({ errors }) => errors);

@@ -9,8 +9,9 @@
  * Under the permission model of Node.js a call that was refused always looks like one that does not return, so
  * there it is always `process.exit()`.
  */
-import { systemClock } from '../core/clock.js';
-import { sleep } from '../core/sleep.js';
+import { systemClock } from 'resilient-watcher';
+import { sleep } from 'resilient-watcher/internal';
+
 import { becomeShell } from './replace-process.js';
 
 /**

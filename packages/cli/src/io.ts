@@ -1,7 +1,7 @@
 /** What the program uses of its process. */
 import type { Readable, Writable } from 'node:stream';
 
-import type { Clock } from '../core/clock.js';
+import type { Clock } from 'resilient-watcher';
 
 /** The streams, descriptors, environment, signals and clock of one run of the program. */
 export interface Io {

@@ -5,9 +5,9 @@ import { isIPv6, type AddressInfo } from 'node:net';
 
 import type { Command } from 'commander';
 import type * as promClient from 'prom-client';
+import { healthHandler } from 'resilient-watcher';
+import { collectMetrics } from 'resilient-watcher/prometheus';
 
-import { healthHandler } from '../index.js';
-import { collectMetrics } from '../prometheus.js';
 import { listenAddress } from './arguments.js';
 import { EXIT, ExitError } from './exit-code.js';
 import type { Session } from './session.js';

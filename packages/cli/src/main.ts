@@ -1,6 +1,6 @@
-#!/usr/bin/env node
 /** The program `resilient-watcher` as a process. */
-import { systemClock } from '../core/clock.js';
+import { systemClock } from 'resilient-watcher';
+
 import { endProcess } from './end-process.js';
 import { becomeInit } from './init.js';
 import { main } from './program.js';

@@ -2,8 +2,8 @@
 import { styleText } from 'node:util';
 
 import type { Writable } from 'node:stream';
-import { isoTime } from '../core/clock.js';
-import { errnoOf } from '../core/errno.js';
+
+import { errnoOf, isoTime } from 'resilient-watcher/internal';
 import { EXIT, ExitError } from './exit-code.js';
 import type { Io } from './io.js';
 

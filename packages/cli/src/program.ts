@@ -10,7 +10,7 @@ import { LOG_LEVELS, Output, print, visible, type OutputOptions } from './output
 import { Session } from './session.js';
 import type { Subcommand } from './subcommand.js';
 
-const { version } = createRequire(import.meta.url)('../../package.json') as { readonly version: string };
+const { version } = createRequire(import.meta.url)('../package.json') as { readonly version: string };
 
 /** Flags that every command has. */
 interface CommonFlags {
@@ -30,7 +30,6 @@ const COMMANDS: Readonly<Record<string, () => Promise<Subcommand>>> = {
   token: async () => (await import('./token-command.js')).token,
   kubeconfig: async () => (await import('./token-command.js')).kubeconfig,
   'sync-pods': async () => (await import('./sync-pods-command.js')).syncPods,
-  completion: async () => (await import('./completion-command.js')).completion,
 };
 
 /** The commands that take another command after `--`. */
@@ -49,9 +48,8 @@ export async function main(args: readonly string[], io: Io): Promise<number> {
     writeOut: (text) => shown.push(text),
     writeErr: (text) => io.stderr.write(text),
   });
-  // The help, the error for an unknown name and completions list all commands.
-  const isAlone = Object.hasOwn(COMMANDS, name) && name !== 'completion';
-  for (const each of isAlone ? [name] : Object.keys(COMMANDS)) {
+  // The help and the error for an unknown name list all commands.
+  for (const each of Object.hasOwn(COMMANDS, name) ? [name] : Object.keys(COMMANDS)) {
     const subcommand = await COMMANDS[each]?.();
     const command = program.command(each);
     subcommand?.describe(command);
@@ -62,7 +60,7 @@ export async function main(args: readonly string[], io: Io): Promise<number> {
         throw new ExitError(EXIT.usage, `${each} does not take a command after --`);
       }
       if (given && !given[0]) throw new ExitError(EXIT.usage, 'no command is given after --');
-      const invocation = { paths: command.args, flags, command: given ?? [], session, program };
+      const invocation = { paths: command.args, flags, command: given ?? [], session };
       // The command may wait for something that never comes, such as an answer from a dead file server.
       await Promise.race([subcommand?.run(invocation), session.ended]);
     });

@@ -1,5 +1,6 @@
 /** `--config`: the rules of `watch` in a YAML file that is itself watched. */
-import { ConfigLoader, FileProvider, yamlParser } from '../config.js';
+import { ConfigLoader, FileProvider, yamlParser } from 'resilient-watcher/config';
+
 import { checkPaths, delay, duration, httpMethod, signalName, text } from './arguments.js';
 import { EXIT, ExitError } from './exit-code.js';
 import { Session } from './session.js';

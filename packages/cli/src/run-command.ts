@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
 
-import { updateOf, type Action } from '../action.js';
+import { updateOf, type Action } from './action.js';
 import { addRunFlags, reloadActionOf, type RunFlags } from './action-flags.js';
 import { checkPaths, signalName } from './arguments.js';
 import { Child, forwardSignals } from './child.js';

@@ -1,7 +1,8 @@
 /** One run of the program, or of one of its rules: its output, its open components, and its exit code. */
 import { constants } from 'node:os';
 
-import type { ComponentHandle } from '../core/telemetry-messages.js';
+import type { ComponentHandle } from 'resilient-watcher';
+
 import { EXIT } from './exit-code.js';
 import type { Io } from './io.js';
 import type { Output } from './output.js';

@@ -9,8 +9,6 @@ export interface Invocation<Flags> {
   /** The command after `--`; empty if there is none. */
   readonly command: readonly string[];
   readonly session: Session;
-  /** The program with its commands: all of them for `completion`, otherwise this one. */
-  readonly program: Command;
 }
 
 /** A command of the program. */

@@ -1,6 +1,6 @@
 import { InvalidArgumentError, type Command } from 'commander';
+import { clusterClient, PodSync } from 'resilient-watcher/kubernetes';
 
-import { clusterClient, PodSync } from '../kubernetes.js';
 import { checkCluster, delay, duration, each, text } from './arguments.js';
 import { EXIT, ExitError } from './exit-code.js';
 import { addListenFlag, listen, type ListenFlags } from './listen.js';

@@ -1,10 +1,10 @@
 import { stat } from 'node:fs/promises';
 
 import { InvalidArgumentError, type Command } from 'commander';
+import { fileSink, TokenFile, TokenRefresher, type ResilientError, type TokenSink } from 'resilient-watcher';
+import { isoTime } from 'resilient-watcher/internal';
+import { kubeconfigSink, tokenRequestClient } from 'resilient-watcher/kubernetes';
 
-import { isoTime } from '../core/clock.js';
-import { fileSink, TokenFile, TokenRefresher, type ResilientError, type TokenSink } from '../index.js';
-import { kubeconfigSink, tokenRequestClient } from '../kubernetes.js';
 import { checkCluster, duration, each, httpUrl, text } from './arguments.js';
 import { EXIT, ExitError } from './exit-code.js';
 import { addListenFlag, listen, type ListenFlags } from './listen.js';

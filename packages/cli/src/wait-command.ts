@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
+import { Outcome } from 'resilient-watcher/internal';
 
-import { Outcome } from '../core/outcome.js';
 import { checkPaths, duration, each, text } from './arguments.js';
 import { Child, forwardSignals } from './child.js';
 import { EXIT } from './exit-code.js';

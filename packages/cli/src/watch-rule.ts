@@ -1,8 +1,8 @@
 /** One rule of `watch`, from the command line or from the file of `--config`. */
 import type { Command } from 'commander';
+import type { ResilientWatcher } from 'resilient-watcher';
 
-import { mergeUpdates, updateOf, type ActionUpdate } from '../action.js';
-import type { ResilientWatcher } from '../index.js';
+import { mergeUpdates, updateOf, type ActionUpdate } from './action.js';
 import { actionsOf, addActionFlags, reloadActionOf, type ActionFlags } from './action-flags.js';
 import { EXIT } from './exit-code.js';
 import { warnOfMissingProgram } from './program-path.js';

@@ -2,9 +2,9 @@
 import { join } from 'node:path';
 
 import type { Command } from 'commander';
+import { ResilientWatcher, type Change } from 'resilient-watcher';
+import { withDeadline } from 'resilient-watcher/internal';
 
-import { withDeadline } from '../core/deadline.js';
-import { ResilientWatcher, type Change } from '../index.js';
 import { duration } from './arguments.js';
 import type { Session } from './session.js';
 

@@ -7,10 +7,10 @@ import type { Diagnosis } from 'resilient-watcher/doctor';
 import { CertificateSigner, KubeletVolume } from 'resilient-watcher/testing';
 import { describe, expect, test } from 'vitest';
 
-import { createAuthority, createServerPair } from '../support/certificates.js';
-import { runMain, type CommandLineOutcome } from '../support/command-line.js';
-import { linuxOnly } from '../support/namespace.js';
-import { temporaryDirectory } from '../support/temporary-directory.js';
+import { createAuthority, createServerPair } from '../../../test/support/certificates.js';
+import { runMain, type CommandLineOutcome } from './support/command-line.js';
+import { linuxOnly } from '../../../test/support/namespace.js';
+import { temporaryDirectory } from '../../../test/support/temporary-directory.js';
 
 linuxOnly();
 

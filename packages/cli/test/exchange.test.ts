@@ -4,8 +4,8 @@ import { join } from 'node:path';
 
 import { expect, test } from 'vitest';
 
-import { startMain, type CommandLine } from '../support/command-line.js';
-import { temporaryDirectory } from '../support/temporary-directory.js';
+import { startMain, type CommandLine } from './support/command-line.js';
+import { temporaryDirectory } from '../../../test/support/temporary-directory.js';
 
 interface Scene {
   readonly program: CommandLine;

@@ -6,9 +6,9 @@ import { join } from 'node:path';
 import { KubeletVolume } from 'resilient-watcher/testing';
 import { describe, expect, test } from 'vitest';
 
-import { startMain, type CommandLine } from '../support/command-line.js';
-import { rounds } from '../support/rounds.js';
-import { temporaryDirectory } from '../support/temporary-directory.js';
+import { startMain, type CommandLine } from './support/command-line.js';
+import { rounds } from '../../../test/support/rounds.js';
+import { temporaryDirectory } from '../../../test/support/temporary-directory.js';
 
 function volume(): KubeletVolume {
   const mounted = new KubeletVolume(join(temporaryDirectory(), 'volume'));

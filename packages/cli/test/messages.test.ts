@@ -1,8 +1,8 @@
 /** The lines that events are printed as, in a pipe and on a terminal. */
 import { expect, test } from 'vitest';
 
-import { runMain } from '../support/command-line.js';
-import { temporaryDirectory } from '../support/temporary-directory.js';
+import { runMain } from './support/command-line.js';
+import { temporaryDirectory } from '../../../test/support/temporary-directory.js';
 
 const TIME = String.raw`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z`;
 

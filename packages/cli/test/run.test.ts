@@ -5,9 +5,9 @@ import { join } from 'node:path';
 import { KubeletVolume } from 'resilient-watcher/testing';
 import { describe, expect, onTestFinished, test } from 'vitest';
 
-import { runMain, startMain as start, type CommandLine } from '../support/command-line.js';
-import { isRunning } from '../support/running.js';
-import { temporaryDirectory } from '../support/temporary-directory.js';
+import { runMain, startMain as start, type CommandLine } from './support/command-line.js';
+import { isRunning } from '../../../test/support/running.js';
+import { temporaryDirectory } from '../../../test/support/temporary-directory.js';
 
 function volume(): KubeletVolume {
   const mounted = new KubeletVolume(join(temporaryDirectory(), 'volume'));

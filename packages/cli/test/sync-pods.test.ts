@@ -1,9 +1,9 @@
 /** `sync-pods` against an API server on a real socket. */
 import { expect, test } from 'vitest';
 
-import { startMain } from '../support/command-line.js';
-import { clusterScene } from '../support/cluster-scene.js';
-import { ANNOTATION, configMap, podOf } from '../support/pod-sync-scene.js';
+import { startMain } from './support/command-line.js';
+import { clusterScene } from '../../../test/support/cluster-scene.js';
+import { ANNOTATION, configMap, podOf } from '../../../test/support/pod-sync-scene.js';
 
 test('a pod is patched when its ConfigMap changes; the contents of the ConfigMap appear nowhere', async () => {
   const { server, kubeconfigFile } = await clusterScene();

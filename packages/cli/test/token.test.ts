@@ -3,9 +3,9 @@ import { readFileSync, statSync } from 'node:fs';
 
 import { describe, expect, test } from 'vitest';
 
-import { clusterScene, type ClusterScene } from '../support/cluster-scene.js';
-import { runMain } from '../support/command-line.js';
-import { account, claimsIn } from '../support/token-account.js';
+import { clusterScene, type ClusterScene } from '../../../test/support/cluster-scene.js';
+import { runMain } from './support/command-line.js';
+import { account, claimsIn } from '../../../test/support/token-account.js';
 
 test('--once writes a token of the account and exits with 0; the token is printed nowhere', async () => {
   const scene = await clusterScene();

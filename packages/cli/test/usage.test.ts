@@ -5,8 +5,8 @@ import { join } from 'node:path';
 
 import { describe, expect, onTestFinished, test } from 'vitest';
 
-import { runMain } from '../support/command-line.js';
-import { temporaryDirectory } from '../support/temporary-directory.js';
+import { runMain } from './support/command-line.js';
+import { temporaryDirectory } from '../../../test/support/temporary-directory.js';
 
 describe('a wrong command line ends with 2 and says what is wrong', () => {
   const cases: readonly (readonly [command: string, says: RegExp])[] = [
@@ -53,7 +53,6 @@ describe('a wrong command line ends with 2 and says what is wrong', () => {
     ['wait', /no path is given: what follows a flag such as --key is its value/],
     ['doctor', /give the paths to examine, or --manifest/],
     ['doctor /etc --manifest /dev/null', /not both/],
-    ['completion tcsh', /'tcsh' is invalid[^]*bash, zsh, fish/],
     ['token', /required option '--out <file>'/],
     ['token --out /t --service-account only-a-name', /must be <namespace>\/<name>/],
     ['token --out /t --expiration 5m', /must be at least 10m/],
@@ -77,16 +76,7 @@ describe('a wrong command line ends with 2 and says what is wrong', () => {
 });
 
 test('--help teaches each command by examples, --version is that of the package', async () => {
-  for (const command of [
-    'watch',
-    'run',
-    'wait',
-    'doctor',
-    'token',
-    'kubeconfig',
-    'sync-pods',
-    'completion',
-  ]) {
+  for (const command of ['watch', 'run', 'wait', 'doctor', 'token', 'kubeconfig', 'sync-pods']) {
     const { code, stdout } = await runMain([command, '--help']);
     expect([code, stdout]).toEqual([0, expect.stringMatching(/Examples?:\n {2}\S/)]);
     const takesCommand = ['watch', 'run', 'wait'].includes(command);

@@ -5,9 +5,9 @@ import { join } from 'node:path';
 import { FakeClock, KubeletVolume } from 'resilient-watcher/testing';
 import { expect, test } from 'vitest';
 
-import { runMain, startMain } from '../support/command-line.js';
-import { isRunning } from '../support/running.js';
-import { temporaryDirectory } from '../support/temporary-directory.js';
+import { runMain, startMain } from './support/command-line.js';
+import { isRunning } from '../../../test/support/running.js';
+import { temporaryDirectory } from '../../../test/support/temporary-directory.js';
 
 function volume(): KubeletVolume {
   const mounted = new KubeletVolume(join(temporaryDirectory(), 'volume'));

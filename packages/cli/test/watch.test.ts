@@ -8,9 +8,9 @@ import { join } from 'node:path';
 import { KubeletVolume } from 'resilient-watcher/testing';
 import { describe, expect, onTestFinished, test } from 'vitest';
 
-import { event, succeededWith } from '../support/events.js';
-import { runMain, startMain, type CommandLine } from '../support/command-line.js';
-import { temporaryDirectory } from '../support/temporary-directory.js';
+import { event, succeededWith } from '../../../test/support/events.js';
+import { runMain, startMain, type CommandLine } from './support/command-line.js';
+import { temporaryDirectory } from '../../../test/support/temporary-directory.js';
 
 /** A mounted volume with the key `n`. */
 function volume(): KubeletVolume {

@@ -1,5 +1,4 @@
 // Uses each package that is loaded on first use, and tells what came of it.
-import * as action from 'resilient-watcher/action';
 import { ConfigLoader, jsonParser, tomlParser, yamlParser } from 'resilient-watcher/config';
 import * as doctor from 'resilient-watcher/doctor';
 import { tokenRequestClient } from 'resilient-watcher/kubernetes';
@@ -24,7 +23,7 @@ export async function useAll() {
     loader: await new ConfigLoader({ sources: [{ values: { a: 1 } }] }).load(),
     client: await codeOf(client.requestToken({ audiences: [], expirationSeconds: 600 }, { signal })),
     undici: await codeOf(undiciDispatcher(files)),
-    others: [action, doctor, otel, prometheus].map((entry) => Object.keys(entry).length > 0),
+    others: [doctor, otel, prometheus].map((entry) => Object.keys(entry).length > 0),
   };
   await files.close();
   console.log(JSON.stringify(used));

@@ -1,7 +1,6 @@
-import { onAbort } from '../core/abort.js';
-import type { Clock } from '../core/clock.js';
-import { Outcome } from '../core/outcome.js';
-import { redactError } from '../core/resilient-error.js';
+import type { Clock } from 'resilient-watcher';
+import { onAbort, Outcome, redactError } from 'resilient-watcher/internal';
+
 import { type Action, ActionError, actionFailed } from './action.js';
 import type { ActionUpdate } from './action-update.js';
 

@@ -1,6 +1,6 @@
 import { Buffer } from 'node:buffer';
 
-import type { Change } from '../watch/change.js';
+import type { Change } from 'resilient-watcher';
 
 /** The changes at one path: names only, never contents. */
 export interface PathUpdate {

@@ -1,5 +1,5 @@
-import type { CodeOf } from '../core/error-codes.js';
-import { CodedError } from '../core/resilient-error.js';
+import { CodedError, type CodeOf } from 'resilient-watcher/internal';
+
 import type { ActionUpdate } from './action-update.js';
 
 /** Something to do when a watched path has changed. */

@@ -1,14 +1,15 @@
-import { onAbort } from '../core/abort.js';
-import { errnoOf } from '../core/errno.js';
 import {
+  errnoOf,
   flag,
   isStringMap,
   matching,
   milliseconds,
   nonEmptyString,
+  onAbort,
   required,
   resolveOptions,
-} from '../core/options.js';
+} from 'resilient-watcher/internal';
+
 import { type Action, type ActionError, actionFailed } from './action.js';
 import { ProcessGroup, type ProcessExit } from './process-group.js';
 import { isSignal } from './signal-action.js';

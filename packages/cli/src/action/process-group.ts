@@ -11,9 +11,9 @@
 import { spawn, type ChildProcess, type SpawnOptions, type StdioOptions } from 'node:child_process';
 import { closeSync, constants, fstatSync, openSync } from 'node:fs';
 
-import { systemClock } from '../core/clock.js';
-import { errnoOf } from '../core/errno.js';
-import { sleep } from '../core/sleep.js';
+import { systemClock } from 'resilient-watcher';
+import { errnoOf, sleep } from 'resilient-watcher/internal';
+
 import { hasOnlyZombies } from './process-table.js';
 
 /** How a command ended. */

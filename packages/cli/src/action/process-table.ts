@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { readdir, readFile } from 'node:fs/promises';
 import { basename } from 'node:path';
 
-import { errnoOf } from '../core/errno.js';
+import { errnoOf } from 'resilient-watcher/internal';
 
 /** The process with a PID; `hidden` if it runs but nothing else is known about it. */
 type FoundProcess = ProcessStat | 'hidden' | 'ended';

@@ -14,11 +14,17 @@
  * done until the next `trigger()`. With a check, an update that comes while an action runs is checked before the next
  * action: the run begins again, with both updates. No update is lost: one that was not handled successfully is merged into the next one.
  */
-import { Backoff } from '../core/backoff.js';
-import { Component, type ComponentEvents, type ComponentStatus } from '../core/component.js';
-import { begin, markHandled } from '../core/outcome.js';
-import { sleep } from '../core/sleep.js';
-import type { StatusDescription } from '../core/status-description.js';
+import type { ComponentStatus } from 'resilient-watcher';
+import {
+  Backoff,
+  begin,
+  Component,
+  markHandled,
+  sleep,
+  type ComponentEvents,
+  type StatusDescription,
+} from 'resilient-watcher/internal';
+
 import { type Action, ActionError } from './action.js';
 import { runAction } from './action-run.js';
 import {

@@ -1,14 +1,14 @@
-import type { Clock } from '../core/clock.js';
+import type { Clock, Random } from 'resilient-watcher';
 import {
-  nonEmptyString,
   hasMethods,
   matching,
   milliseconds,
+  nonEmptyString,
   PORT_OPTIONS,
   required,
   resolveOptions,
-} from '../core/options.js';
-import type { Random } from '../core/random.js';
+} from 'resilient-watcher/internal';
+
 import type { Action } from './action.js';
 
 /** Options of `ReloadAction`; all but `action` may be left out. */

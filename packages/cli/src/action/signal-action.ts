@@ -1,8 +1,8 @@
 import { readFile, stat } from 'node:fs/promises';
 import { constants } from 'node:os';
 
-import { errnoOf } from '../core/errno.js';
-import { nonEmptyString, resolveOptions } from '../core/options.js';
+import { errnoOf, nonEmptyString, resolveOptions } from 'resilient-watcher/internal';
+
 import { type Action, actionFailed } from './action.js';
 import { findProcess, processesNamed } from './process-table.js';
 

@@ -1,9 +1,15 @@
 import { Buffer } from 'node:buffer';
 
-import { hasMethods, isStringMap, matching, resolveOptions } from '../core/options.js';
-import { redactError } from '../core/resilient-error.js';
-import type { ValueSource } from '../core/value-source.js';
-import { USER_AGENT } from '../core/version.js';
+import type { ValueSource } from 'resilient-watcher';
+import {
+  hasMethods,
+  isStringMap,
+  matching,
+  redactError,
+  resolveOptions,
+  USER_AGENT,
+} from 'resilient-watcher/internal';
+
 import { type Action, actionFailed } from './action.js';
 import type { ActionUpdate } from './action-update.js';
 

@@ -1,5 +1,6 @@
 /** Finds in manifests what keeps a mounted ConfigMap, Secret or token from being updated. */
-import { describe } from '../core/options.js';
+import { describe } from 'resilient-watcher/internal';
+
 import { certificateFindings } from './certificate-findings.js';
 import { fields, list, sourcesOf, text, type Fields } from './fields.js';
 import { finding, type Finding } from './finding.js';

@@ -1,4 +1,4 @@
-import { commandAction } from 'resilient-watcher/action';
+import { commandAction } from '../../src/action.js';
 import { expect, onTestFinished, test } from 'vitest';
 
 test('a command that ends without reading its long stdin has succeeded, and ends nothing else', async () => {

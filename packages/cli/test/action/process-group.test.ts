@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { expect, onTestFinished, test } from 'vitest';
 
 import { ProcessGroup } from '../../src/action.js';
-import { isRunning } from '../support/running.js';
+import { isRunning } from '../../../../test/support/running.js';
 
 test('when a group that had to be killed has stopped, its processes have ended, large ones too', async () => {
   // The more memory a process has, the longer the kernel takes to end it.

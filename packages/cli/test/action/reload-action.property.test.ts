@@ -3,11 +3,11 @@
  * overlap and no update is lost: each one is reported as handled once, or is left in `unhandled` at the end.
  */
 import fc from 'fast-check';
-import { ReloadAction, type Action, type ActionUpdate } from 'resilient-watcher/action';
+import { ReloadAction, type Action, type ActionUpdate } from '../../src/action.js';
 import { FakeClock } from 'resilient-watcher/testing';
 import { expect, test } from 'vitest';
 
-import { rounds } from '../support/rounds.js';
+import { rounds } from '../../../../test/support/rounds.js';
 
 const STOP_TIMEOUT_MS = 200;
 

@@ -7,10 +7,10 @@ import {
   type Action,
   type ActionUpdate,
   type ReloadActionOptions,
-} from 'resilient-watcher/action';
+} from '../../src/action.js';
 import { FakeClock } from 'resilient-watcher/testing';
 
-import { Outcome } from '../../src/core/outcome.js';
+import { Outcome } from 'resilient-watcher/internal';
 
 const update = (key: string): ActionUpdate => ({
   paths: [{ path: '/etc/app', added: [], changed: [key], removed: [], revision: `..${key}` }],

@@ -3,10 +3,10 @@ import { once } from 'node:events';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
-import { signalAction, type SignalTarget } from 'resilient-watcher/action';
+import { signalAction, type SignalTarget } from '../../src/action.js';
 import { expect, onTestFinished, test } from 'vitest';
 
-import { temporaryDirectory } from '../support/temporary-directory.js';
+import { temporaryDirectory } from '../../../../test/support/temporary-directory.js';
 
 const update = { paths: [], cause: 'fs' };
 const { signal } = new AbortController();

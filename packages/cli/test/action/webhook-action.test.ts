@@ -4,11 +4,11 @@ import type { AddressInfo } from 'node:net';
 
 import client, { Registry } from 'prom-client';
 import { logTo } from 'resilient-watcher';
-import { ReloadAction, webhookAction, type WebhookActionOptions } from 'resilient-watcher/action';
+import { ReloadAction, webhookAction, type WebhookActionOptions } from '../../src/action.js';
 import { collectMetrics } from 'resilient-watcher/prometheus';
 import { expect, onTestFinished, test } from 'vitest';
 
-import { shownBy } from '../support/shown-by.js';
+import { shownBy } from '../../../../test/support/shown-by.js';
 
 /** In the path, as in the webhooks of Slack and Discord. */
 const TOKEN = 'T0ken-of-A-Workspace';

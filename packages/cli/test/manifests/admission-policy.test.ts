@@ -1,10 +1,10 @@
 /** The ValidatingAdmissionPolicy of `deploy/` says the same of a pod as `doctor --manifest`. */
 import { Environment } from '@marcbachmann/cel-js';
-import { findingsInManifests } from 'resilient-watcher/doctor';
+import { findingsInManifests } from '../../src/manifests.js';
 import { expect, test } from 'vitest';
 import { parse } from 'yaml';
 
-import { policy, POLICY_IDS, POLICY_PODS, workloadsOf } from '../support/policy-pods.js';
+import { policy, POLICY_IDS, POLICY_PODS, workloadsOf } from '../../../../test/support/policy-pods.js';
 
 const cel = new Environment().registerVariable('object', 'dyn').registerVariable('variables', 'map');
 

@@ -2,7 +2,7 @@
 import { expect, test } from 'vitest';
 import { parseAllDocuments } from 'yaml';
 
-import { findingsInManifests } from 'resilient-watcher/doctor';
+import { findingsInManifests } from '../../src/manifests.js';
 
 /** The spec of a pod with one container, as YAML of one level. */
 const pod = (spec: string): string => `
@@ -299,4 +299,10 @@ test('a Service that sets variables like those of a pod is a finding, unless the
   expect(found({ containers: [{ name: 'c' }] }, { app: 'other' })).toEqual([]);
   expect(found({ containers }, { app: 'web' }, 'other')).toEqual([]);
   expect(found({ containers, enableServiceLinks: false }, { app: 'web' })).toEqual([]);
+});
+
+test('anything but an array of documents is refused', () => {
+  expect(() => findingsInManifests('x' as never)).toThrow(
+    new TypeError('findingsInManifests: documents must be an array, got "x"'),
+  );
 });

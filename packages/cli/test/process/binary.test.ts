@@ -4,9 +4,9 @@ import { existsSync } from 'node:fs';
 
 import { expect, test } from 'vitest';
 
-import { runCli } from '../../support/program.js';
-import { skip } from '../../support/namespace.js';
-import { temporaryDirectory } from '../../support/temporary-directory.js';
+import { runCli } from '../../../../test/support/program.js';
+import { skip } from '../../../../test/support/namespace.js';
+import { temporaryDirectory } from '../../../../test/support/temporary-directory.js';
 
 const TIME = String.raw`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z`;
 

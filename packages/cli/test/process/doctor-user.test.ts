@@ -5,9 +5,9 @@ import { join } from 'node:path';
 import type { Diagnosis } from 'resilient-watcher/doctor';
 import { expect, test } from 'vitest';
 
-import { runCli } from '../../support/program.js';
-import { skip } from '../../support/namespace.js';
-import { temporaryDirectory } from '../../support/temporary-directory.js';
+import { runCli } from '../../../../test/support/program.js';
+import { skip } from '../../../../test/support/namespace.js';
+import { temporaryDirectory } from '../../../../test/support/temporary-directory.js';
 
 test('a file that this user may not read is named with the uid and the fix', async (context) => {
   if (process.getuid?.() !== 0) skip(context, 'only root can become another user');

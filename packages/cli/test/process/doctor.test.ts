@@ -8,9 +8,9 @@ import type { Diagnosis } from 'resilient-watcher/doctor';
 import { KubeletVolume } from 'resilient-watcher/testing';
 import { expect, test } from 'vitest';
 
-import { runCli, startCli, type ProgramOptions } from '../../support/program.js';
-import { linuxOnly, skip, underLimit, withMounts } from '../../support/namespace.js';
-import { temporaryDirectory } from '../../support/temporary-directory.js';
+import { runCli, startCli, type ProgramOptions } from '../../../../test/support/program.js';
+import { linuxOnly, skip, underLimit, withMounts } from '../../../../test/support/namespace.js';
+import { temporaryDirectory } from '../../../../test/support/temporary-directory.js';
 
 linuxOnly();
 

@@ -4,9 +4,9 @@ import { join } from 'node:path';
 
 import { describe, expect, test } from 'vitest';
 
-import { withHangingMount } from '../../support/namespace.js';
-import { startCli } from '../../support/program.js';
-import { temporaryDirectory } from '../../support/temporary-directory.js';
+import { withHangingMount } from '../../../../test/support/namespace.js';
+import { startCli } from '../../../../test/support/program.js';
+import { temporaryDirectory } from '../../../../test/support/temporary-directory.js';
 
 /** A directory in which nothing answers. */
 function hangingDirectory(): string {

@@ -6,14 +6,14 @@ import { join } from 'node:path';
 import { KubeletVolume } from 'resilient-watcher/testing';
 import { expect, onTestFinished, test, vi } from 'vitest';
 
-import { textOf } from '../../docs/markdown.js';
-import { freePort } from '../../support/free-port.js';
-import { skip } from '../../support/namespace.js';
-import { get } from '../../support/plain-request.js';
-import { startCli } from '../../support/program.js';
-import { rounds } from '../../support/rounds.js';
-import { temporaryDirectory } from '../../support/temporary-directory.js';
-import { keepDoing } from '../../support/tls-clients.js';
+import { textOf } from '../../../../test/docs/markdown.js';
+import { freePort } from '../../../../test/support/free-port.js';
+import { skip } from '../../../../test/support/namespace.js';
+import { get } from '../../../../test/support/plain-request.js';
+import { startCli } from '../../../../test/support/program.js';
+import { rounds } from '../../../../test/support/rounds.js';
+import { temporaryDirectory } from '../../../../test/support/temporary-directory.js';
+import { keepDoing } from '../../../../test/support/tls-clients.js';
 
 const RELOADS = rounds(4, 40);
 

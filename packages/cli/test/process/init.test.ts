@@ -6,9 +6,9 @@ import { join } from 'node:path';
 import { KubeletVolume } from 'resilient-watcher/testing';
 import { describe, expect, test } from 'vitest';
 
-import { startCli, type Program } from '../../support/program.js';
-import { skip } from '../../support/namespace.js';
-import { temporaryDirectory } from '../../support/temporary-directory.js';
+import { startCli, type Program } from '../../../../test/support/program.js';
+import { skip } from '../../../../test/support/namespace.js';
+import { temporaryDirectory } from '../../../../test/support/temporary-directory.js';
 
 function volume(): KubeletVolume {
   const mounted = new KubeletVolume(join(temporaryDirectory(), 'volume'));

@@ -6,12 +6,12 @@ import { join } from 'node:path';
 import { KubeletVolume } from 'resilient-watcher/testing';
 import { expect, onTestFinished, test } from 'vitest';
 
-import { skip } from '../../support/namespace.js';
-import { get } from '../../support/plain-request.js';
-import { startCli } from '../../support/program.js';
-import { rounds } from '../../support/rounds.js';
-import { temporaryDirectory } from '../../support/temporary-directory.js';
-import { keepDoing } from '../../support/tls-clients.js';
+import { skip } from '../../../../test/support/namespace.js';
+import { get } from '../../../../test/support/plain-request.js';
+import { startCli } from '../../../../test/support/program.js';
+import { rounds } from '../../../../test/support/rounds.js';
+import { temporaryDirectory } from '../../../../test/support/temporary-directory.js';
+import { keepDoing } from '../../../../test/support/tls-clients.js';
 
 const SWAPS = rounds(20, 200);
 

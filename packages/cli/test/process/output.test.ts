@@ -5,9 +5,9 @@ import { join } from 'node:path';
 import { KubeletVolume } from 'resilient-watcher/testing';
 import { expect, test } from 'vitest';
 
-import { event, linesOf, succeededWith } from '../../support/events.js';
-import { startCli, type Program } from '../../support/program.js';
-import { temporaryDirectory } from '../../support/temporary-directory.js';
+import { event, linesOf, succeededWith } from '../../../../test/support/events.js';
+import { startCli, type Program } from '../../../../test/support/program.js';
+import { temporaryDirectory } from '../../../../test/support/temporary-directory.js';
 
 function volume(): KubeletVolume {
   const mounted = new KubeletVolume(join(temporaryDirectory(), 'volume'));

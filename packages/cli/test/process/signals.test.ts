@@ -6,10 +6,10 @@ import { join } from 'node:path';
 import { KubeletVolume } from 'resilient-watcher/testing';
 import { describe, expect, test } from 'vitest';
 
-import { event, linesOf, succeededWith } from '../../support/events.js';
-import { startCli } from '../../support/program.js';
-import { isRunning } from '../../support/running.js';
-import { temporaryDirectory } from '../../support/temporary-directory.js';
+import { event, linesOf, succeededWith } from '../../../../test/support/events.js';
+import { startCli } from '../../../../test/support/program.js';
+import { isRunning } from '../../../../test/support/running.js';
+import { temporaryDirectory } from '../../../../test/support/temporary-directory.js';
 
 function volume(): KubeletVolume {
   const mounted = new KubeletVolume(join(temporaryDirectory(), 'volume'));

@@ -5,11 +5,11 @@ import { join } from 'node:path';
 import { KubeConfig } from '@kubernetes/client-node';
 import { describe, expect, test, type TestContext } from 'vitest';
 
-import { root } from '../../docs/markdown.js';
-import { clusterScene, type ClusterScene } from '../../support/cluster-scene.js';
-import { withMounts } from '../../support/namespace.js';
-import { runCli, startCli, type Program } from '../../support/program.js';
-import { account, claimsIn } from '../../support/token-account.js';
+import { root } from '../../../../test/docs/markdown.js';
+import { clusterScene, type ClusterScene } from '../../../../test/support/cluster-scene.js';
+import { withMounts } from '../../../../test/support/namespace.js';
+import { runCli, startCli, type Program } from '../../../../test/support/program.js';
+import { account, claimsIn } from '../../../../test/support/token-account.js';
 
 /** A script that mounts an empty directory over the packages of the Kubernetes client: it is not installed. */
 const WITHOUT_CLIENT = `mount -t tmpfs tmpfs ${join(root, 'node_modules/@kubernetes')}`;

@@ -8,8 +8,8 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { systemClock, type Clock } from 'resilient-watcher';
 import { onTestFailed, onTestFinished } from 'vitest';
 
-import { main } from '../../src/cli/program.js';
-import { temporaryDirectory } from './temporary-directory.js';
+import { main } from '../../src/program.js';
+import { temporaryDirectory } from '../../../../test/support/temporary-directory.js';
 
 /** What a command line is given. */
 export interface CommandLineOptions {
