@@ -38,6 +38,16 @@ test('later layers win, maps are merged, everything else is replaced', async () 
   expect(() => ((config as { log: { level: string } }).log.level = 'x')).toThrow(TypeError);
 });
 
+test('load() of a loader that runs resolves to what is current by then', async () => {
+  const scene = new ConfigScene();
+  const env = { APP_LEVEL: 'info' };
+  const loader = scene.loader({ sources: [{ env: { prefix: 'APP_', env } }] });
+  await scene.load(loader);
+  env.APP_LEVEL = 'debug';
+  await loader.check();
+  expect(await loader.load()).toEqual({ level: 'debug' });
+});
+
 test('load() fails with every problem of every source, may be called again, and leaves nothing behind', async () => {
   const scene = new ConfigScene();
   scene.write('bad.json', `{"password": "${SECRET}" "x"}`);

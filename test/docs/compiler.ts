@@ -20,10 +20,8 @@ export function problemsOf(
       ts.sys,
       folder,
     ).options,
-    // As strict as most users are, not as strict as this repository.
+    // The one option of this repository that forbids what is right: `process.env.NAME`.
     noPropertyAccessFromIndexSignature: false,
-    noUncheckedIndexedAccess: false,
-    exactOptionalPropertyTypes: false,
     experimentalDecorators: true, // for NestJS
     allowImportingTsExtensions: true,
     noEmit: true,

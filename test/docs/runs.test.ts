@@ -2,6 +2,7 @@
 import { expect, test } from 'vitest';
 
 import { problemsOf } from './compiler.js';
+import { inlineExpressions } from './inline-expressions.js';
 import { COMPILED, codeBlocks, needsRecipes, pages, type CodeBlock } from './markdown.js';
 import { playBlock, playSilentBlocks, stepsOf } from './transcript.js';
 
@@ -16,17 +17,35 @@ const wrong = [
   `import { ResilientWatcher } from 'resilient-watcher';\n\nnew ResilientWatcher(42);`,
   `new ResilientWatcher('/etc/app');`,
 ].map((code) => ({ page: 'wrong.md', language: 'ts', output: undefined, notRun: undefined, code, line: 7 }));
+const inlines = [
+  '| others | here |',
+  '|---|---|',
+  "| `config.get('db.host')` | `loader.current.db.host`, and `loader.current?.db.host` |",
+  '| | `...nodeEnvFiles(42)`; `nodeEnvFiles()` and `nodeEnvFiles(…)` are names |',
+].join('\n');
 // One program for all, since most of the time is spent on what they import.
-const problems = problemsOf([...blocks, ...wrong]);
+const problems = problemsOf([
+  ...blocks,
+  ...pages.flatMap((page) => inlineExpressions(page)),
+  ...wrong,
+  ...inlineExpressions('wrong.md', inlines),
+]);
 const isWrong = (problem: string): boolean => problem.startsWith('wrong.md');
 
-test('each block compiles as it is on the page', () => {
+test('each block and each expression of inline code compiles as it is on the page', () => {
   expect(problems.filter((problem) => !isWrong(problem))).toEqual([]);
 });
 
 test('the compiler finds a wrong name, a wrong type and a missing import', () => {
   const places = problems.filter(isWrong).map((problem) => problem.split(' ')[0]);
-  expect(places).toEqual(['wrong.md:7:', 'wrong.md:9:', 'wrong.md:7:']);
+  expect(places.slice(0, 3)).toEqual(['wrong.md:7:', 'wrong.md:9:', 'wrong.md:7:']);
+});
+
+test('the compiler finds a value that may be undefined and a wrong argument in inline code', () => {
+  expect(problems.filter(isWrong).slice(3)).toEqual([
+    "wrong.md:3: 'loader.current' is possibly 'undefined'.",
+    expect.stringMatching(/^wrong\.md:4: .*'number' is not assignable/),
+  ]);
 });
 
 /** What prints nothing shares a process, unless it logs what the others do. */
