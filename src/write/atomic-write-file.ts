@@ -44,7 +44,7 @@ export async function atomicWriteFile(
   // A write that waits for its data must not hold up other writes: the data may depend on one of them.
   const isSlow = source instanceof WriteSource && source.isSlow;
   const mount = isSlow ? undefined : Mounts.of(fs).at(dirname(target)).point;
-  const write = { coalesce, signal, mount, work };
+  const write = { coalesceIn: coalesce ? fs : undefined, signal, mount, work };
   try {
     return await trace('write', { path: target }, () => inTurn(resolve(target), write), resultOf);
   } finally {

@@ -110,7 +110,8 @@ export class Place {
 
   constructor(path: string, directory: HeldDirectory, name: string) {
     const { dev, ino } = directory.stat;
-    this.keys = [path, `${treeOf(directory)} ${dev}:${ino}/${name}`];
+    const tree = treeOf(directory);
+    this.keys = [`${tree} ${path}`, `${tree} ${dev}:${ino}/${name}`];
     this.#directory = directory;
   }
 

@@ -1,11 +1,15 @@
 /** Serializes writes to the same path, coalesces those that only need to happen once, and limits how many run at once. */
 import { onAbort } from '../core/abort.js';
+import type { FileSystem } from '../core/file-system.js';
 import type { Answer } from '../core/steps.js';
 
 /** A write that waits for its turn. */
 interface QueuedWrite<T> {
-  /** Of several such writes that wait one after another, only the newest runs, and the others get its result. */
-  readonly coalesce: boolean;
+  /**
+   * Of several writes in this file system that wait one after another, only the newest runs, and the others get its
+   * result. Undefined: each runs.
+   */
+  readonly coalesceIn: FileSystem | undefined;
   readonly signal: AbortSignal | undefined;
   /** The number of writes to one mount that run at once is limited. Undefined: this one is not counted. */
   readonly mount: string | undefined;
@@ -58,7 +62,7 @@ async function drain(path: string, lane: Turn[]): Promise<void> {
   /** How many older writes get the outcome of the newest. */
   let older = 0;
   for (let turn = lane[0]; turn; turn = lane[0]) {
-    while (lane[older]?.write.coalesce && lane[older + 1]?.write.coalesce) older += 1;
+    while (areCoalesced(lane[older], lane[older + 1])) older += 1;
     turn = lane[older] ?? turn;
     const { signal, mount, work } = turn.write;
     const begin = (): unknown => {
@@ -90,6 +94,11 @@ async function drain(path: string, lane: Turn[]): Promise<void> {
     older = 0;
   }
   lanes.delete(path);
+}
+
+function areCoalesced(older: Turn | undefined, newer: Turn | undefined): boolean {
+  const fs = older?.write.coalesceIn;
+  return fs !== undefined && fs === newer?.write.coalesceIn;
 }
 
 /** Does the work as soon as less than `MAX_AT_ONCE` other writes run on the mount. */

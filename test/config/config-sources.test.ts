@@ -43,6 +43,22 @@ test('a message names the variable, and says what sets one that looks like a ser
   ]);
 });
 
+test('a variable that looks like a service link is a warning, except those that every pod has', async () => {
+  const load = async (env: Record<string, string>, prefix: string): Promise<ConfigWarning[]> => {
+    const loader = new ConfigLoader({ sources: [{ env: { prefix, env } }] });
+    onTestFinished(() => loader.close());
+    const warnings: ConfigWarning[] = [];
+    loader.on('warning', (warning) => warnings.push(warning));
+    await loader.load();
+    return warnings;
+  };
+  const link = 'tcp://10.0.0.9:80';
+  const [warning, ...others] = await load({ APP_PORT: link, APP_HOST: 'db', KUBERNETES_PORT: link }, '');
+  expect(warning).toMatchObject({ code: 'serviceLink' });
+  expect(warning?.message).toMatch(/: APP_PORT: Kubernetes sets such a value .* enableServiceLinks: false/);
+  expect(others).toEqual([]);
+});
+
 test('a message names the line of a variable in a .env file, and the file and line of a key of a volume', async () => {
   const scene = new ConfigScene();
   scene.write('.env', '# a\nAPP_PORT=x\n');
@@ -73,6 +89,10 @@ test('a variable with an index sets the element of a list, and one beyond its en
   expect(await load({ APP_HOSTS__1__n: '2', APP_HOSTS__2: 'c' })).toEqual({ hosts: ['a', { n: '2' }, 'c'] });
   expect(await load({ APP_HOSTS: 'x' })).toEqual({ hosts: 'x' });
   expect(await load({ APP_HOSTS__0: 'x' }, {})).toEqual({ hosts: { 0: 'x' } });
+  const layers = [{ values: { hosts: ['a', 'b'] } }, { values: { hosts: { 0: 'x' } } }];
+  const files = new ConfigLoader({ sources: layers });
+  onTestFinished(() => files.close());
+  expect(await files.load(), 'only a variable sets an element').toEqual({ hosts: { 0: 'x' } });
   for (const name of ['APP_HOSTS__3', 'APP_HOSTS__NAME', 'APP_HOSTS__00']) {
     await expect(load({ [name]: 'x' })).rejects.toThrow(/hosts\.\w+: the list has 2 elements/);
   }

@@ -15,7 +15,7 @@ import { describe, expect, test } from 'vitest';
 import type { FileSystem } from '../../src/core/file-system.js';
 import { debris } from '../support/debris.js';
 import { errno } from '../support/faulty-file-system.js';
-import { fsWith, slowFs } from '../support/intercepted-fs.js';
+import { fsWith, interceptedFs, slowFs } from '../support/intercepted-fs.js';
 import { ScriptedFs } from '../support/scripted-fs.js';
 import { existing, outcome } from './written-file.js';
 
@@ -224,6 +224,56 @@ describe('of two paths that lead to one file', () => {
       expect(readFileSync(path, 'utf8')).toBe('last');
     },
   );
+});
+
+test('of two paths that lead to one file, a write by one waits for the rename of the other', async () => {
+  const { path, directory } = existing();
+  symlinkSync('.', join(directory, 'link'));
+  const { write, carryOut } = await requested(path);
+  const later = atomicWriteFile(join(directory, 'link/file'), 'later');
+  const last = atomicWriteFile(join(directory, 'link/other'), 'x');
+  // What it would not wait for has happened by then.
+  await last;
+  carryOut();
+  expect((await write).written).toBe(true);
+  expect((await later).written).toBe(true);
+  expect(readFileSync(path, 'utf8')).toBe('later');
+});
+
+describe('a file of another file system that has the same path', () => {
+  /** `/virtual` is a directory that no other file system has. */
+  const virtual = (): { fs: FileSystem; read: () => string } => {
+    const { directory } = existing();
+    const real = (path: unknown): unknown =>
+      typeof path === 'string'
+        ? path.replace(/^(?:\/proc\/self\/fd\/\d+)?\/virtual(?=\/|$)/, directory)
+        : path;
+    const fs = interceptedFs(({ args, make }) => make(args.map(real)), 'remote');
+    return { fs, read: () => readFileSync(join(directory, 'file'), 'utf8') };
+  };
+
+  test('keeps what an older call writes', async () => {
+    const [one, other] = [virtual(), virtual()];
+    let goOn!: () => void;
+    const published = new Promise<void>((resolve) => (goOn = resolve));
+    const data = async function* (): AsyncGenerator<string> {
+      await published;
+      yield 'older';
+    };
+    const older = atomicWriteFile('/virtual/file', data(), { fs: one.fs });
+    expect(atomicWriteFileSync('/virtual/file', 'newer', { fs: other.fs }).written).toBe(true);
+    goOn();
+    expect((await older).written).toBe(true);
+    expect([one.read(), other.read()]).toEqual(['older', 'newer']);
+  });
+
+  test('is not what coalesced calls write', async () => {
+    const [one, other] = [virtual(), virtual()];
+    const write = (data: string, { fs }: { fs: FileSystem }): Promise<unknown> =>
+      atomicWriteFile('/virtual/file', data, { fs, coalesce: true });
+    await Promise.all([write('running', one), write('one', one), write('other', other)]);
+    expect([one.read(), other.read()]).toEqual(['one', 'other']);
+  });
 });
 
 /** A write whose rename is requested, and is carried out when `carryOut` is called. */
