@@ -15,6 +15,7 @@ import type { ComponentHandle, OperationMessages, OperationName } from './teleme
 import type { PointName } from './telemetry-points.js';
 import type { Lifetime } from './lifetime.js';
 import { addRunning, isObserved, operations, publishPoint, trace } from './telemetry.js';
+import { UnheardEvents } from './unheard.js';
 
 /** The last failure, as plain data. */
 export interface LastError {
@@ -83,6 +84,8 @@ export function asPart<C extends object>(component: C, events: readonly PointNam
  *
  * Its events are those of `eventemitter3`, but listeners cannot affect the component or each other. When a listener
  * throws or rejects, a `ListenerError` is emitted on `error`; an `error` without a listener becomes a process warning.
+ * So does the first event of each name that says what does not work (`unreadable`, `rejected`, `reverted`, `warning`,
+ * `retry`, `undelivered`, `failed`, `expired`), unless a listener, `logTo` or `observe` hears it.
  */
 export abstract class Component<
   Events extends ComponentEvents,
@@ -113,6 +116,7 @@ export abstract class Component<
   #handle: ComponentHandle | undefined;
   #removeRunning: (() => void) | undefined;
   #lastError: LastError | null = null;
+  readonly #unheard = new UnheardEvents();
 
   protected constructor({ name, kind, signal, clock, description = {} }: ComponentOptions<Status>) {
     super();
@@ -204,6 +208,7 @@ export abstract class Component<
     if (isObserved(name)) this.#publish(name, this.telemetryOf(name, Object(payload) as object));
     const isHeard = super.emit(event, ...args);
     if (!isHeard && name === 'error') warnOf(payload as Error);
+    else if (!isHeard) this.#unheard.emitted(this, name, payload);
     return isHeard;
   }
 

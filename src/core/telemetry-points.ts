@@ -112,6 +112,13 @@ export const POINTS = {
   },
   /** A pod has waited for so long that kubelet has updated its files by itself. */
   behind: { ...pod, waitedMs: always<number>() },
+  /** A request failed; the next attempt follows after `delayMs`. */
+  retry: {
+    /** `PodSync` only: what failed, such as `patch pod app/web`. */
+    request: sometimes<string>(),
+    delayMs: always<number>(),
+    ...failure,
+  },
   /** Attempts failed repeatedly, or the token has expired. */
   unhealthy: { ...failure, consecutiveFailures: sometimes<number>() },
   /** An attempt succeeded again. */

@@ -55,6 +55,24 @@ export function isObserved(event: string): boolean {
   return points.get(event)?.hasSubscribers === true;
 }
 
+/** How many observers hear events, hear operations, and only count both. */
+const observers = { point: 0, settled: 0, counting: 0 };
+
+/** Adds an observer. Returns a function that removes it. */
+export function addObserver(hears: keyof typeof observers): () => void {
+  observers[hears] += 1;
+  return () => void (observers[hears] -= 1);
+}
+
+/**
+ * Whether anything hears of this event through telemetry: an observer of events, or a subscriber of its channel, which
+ * cannot be told from metrics while there are any. An event without a channel is the end of an operation.
+ */
+export function isHeardByTelemetry(event: string): boolean {
+  if (!points.has(event)) return observers.settled > 0;
+  return observers.point > 0 || (observers.counting === 0 && isObserved(event));
+}
+
 /** Publishes the event if its channel exists and has a subscriber. */
 export function publishPoint(component: ComponentHandle, event: string, payload?: object): void {
   const point = points.get(event);

@@ -88,7 +88,10 @@ function titleOf({ kind, name }: ComponentHandle): string {
   return `${kind} "${name}"`;
 }
 
-/** Checks and writes are too frequent for a log, and a reload is logged as its change or rejection. */
+/**
+ * Checks and writes are too frequent for a log. A reload is logged as its change or rejection, and a request that failed
+ * as its `retry` or `error`.
+ */
 const LOGGED: Readonly<Partial<Record<OperationName, string>>> = {
   'token.request': 'token request',
   'token.delivery': 'token delivery',
@@ -101,6 +104,7 @@ function lineOfOperation({ name, message }: Operation): Line | undefined {
   const what = LOGGED[name];
   if (what === undefined || !component || result === 'unchanged' || result === 'skipped') return undefined;
   const who = titleOf(component);
+  if (error && name === 'token.request') return undefined;
   if (error) return warning(`${who}: ${what} failed: ${said(error)}`);
   if (result === 'kept') return warning(`${who}: publication failed, the last good contents stay`);
   return routine(`${who}: ${what} ${result}`);

@@ -5,7 +5,7 @@ import { ListenerError } from '../core/errors.js';
 import { callback, optional, resolveOptions } from '../core/options.js';
 import type { OperationMessages, OperationName, PointMessages } from '../core/telemetry-messages.js';
 import type { PointName } from '../core/telemetry-points.js';
-import { operationNames, operations, pointNames } from '../core/telemetry.js';
+import { addObserver, operationNames, operations, pointNames } from '../core/telemetry.js';
 
 /** Something that observes the library until it is closed. */
 export interface Subscription extends Disposable {
@@ -35,14 +35,23 @@ const listener = optional(callback(() => undefined));
 const OPTIONS = { point: listener, started: listener, settled: listener };
 
 /**
- * Subscribes to every channel of the library. If an observer throws or rejects, that becomes a process warning; what a
+ * Subscribes to the channels of the library: with `point` to those of events, with the others to those of operations. If an observer throws or rejects, that becomes a process warning; what a
  * direct subscriber of a diagnostics channel throws is an uncaught exception in Node.js.
  * @throws {TypeError} for anything else than functions with these names.
  */
 export function observe(observer: TelemetryObserver): Subscription {
   resolveOptions('observe', observer, OPTIONS);
-  const ends: (() => void)[] = [];
-  for (const name of pointNames) {
+  const hears = (['point', 'settled'] as const).filter((name) => observer[name] !== undefined);
+  return attach(observer, hears.map(addObserver));
+}
+
+/** `observe()` for what only counts: an event counts as unheard if nothing else hears it. */
+export function count(observer: TelemetryObserver): Subscription {
+  return attach(observer, [addObserver('counting')]);
+}
+
+function attach(observer: TelemetryObserver, ends: (() => void)[]): Subscription {
+  for (const name of observer.point ? pointNames : []) {
     const channelName = `resilient-watcher:${name}`;
     const listener = (message: unknown): void => {
       isolated(channelName, () => observer.point?.({ name, message } as Point));
@@ -50,7 +59,8 @@ export function observe(observer: TelemetryObserver): Subscription {
     subscribe(channelName, listener);
     ends.push(() => unsubscribe(channelName, listener));
   }
-  for (const name of operationNames) ends.push(observeOperation(name, observer));
+  const isOfOperations = observer.started !== undefined || observer.settled !== undefined;
+  for (const name of isOfOperations ? operationNames : []) ends.push(observeOperation(name, observer));
   const close = (): void => {
     for (const end of ends.splice(0)) end();
   };

@@ -7,7 +7,7 @@ import { systemClock } from '../core/clock.js';
 import type { OperationName } from '../core/telemetry-messages.js';
 import { operations, operationNames } from '../core/telemetry.js';
 import { attributesOf } from './otel-metrics.js';
-import { observe, type Operation } from './observe.js';
+import { count, type Operation } from './observe.js';
 import { typeOf } from './point-events.js';
 
 type Message = Operation['message'];
@@ -58,7 +58,7 @@ export function recordSpans({ context, trace, SpanStatusCode }: typeof api, trac
     span.end(AFTERWARDS.has(name) ? start.at + durationMs : undefined);
   };
 
-  const subscription = observe({ settled: leave });
+  const subscription = count({ settled: leave });
   for (const name of operationNames) {
     operations[name].start.bindStore(contexts, (message) => enter(name, message as Message));
   }

@@ -85,6 +85,11 @@ const EVENTS: { readonly [N in PointName]: PointEvent<PointMessages[N]> } = {
       `pod ${namespace}/${pod} not patched: it has waited for ${Math.round(waitedMs)} ms`,
     measure: (_, meter) => meter.count('pod_sync.behind', {}),
   },
+  // A failure of an operation, which is counted by its result, or of `PodSync`, which is counted as `unhealthy`.
+  retry: {
+    level: 'warn',
+    text: ({ error, delayMs }) => `${said(error)}; next attempt in ${Math.round(delayMs)} ms`,
+  },
   unhealthy: { level: 'warn', text: ({ error }) => `unhealthy: ${said(error)}`, measure: countError },
   healthy: { level: 'routine', text: () => 'healthy' },
   error: { level: 'error', text: ({ error }) => said(error), measure: countError },

@@ -9,7 +9,7 @@ import {
   type Labels,
   type Sample,
 } from './metrics.js';
-import { observe, type Operation, type Point, type Subscription } from './observe.js';
+import { count, type Operation, type Point, type Subscription } from './observe.js';
 import { measure } from './point-events.js';
 
 /** The destination of counts and durations. */
@@ -38,7 +38,7 @@ export class Recorder {
 
   constructor(instruments: Instruments) {
     this.#instruments = instruments;
-    this.#subscription = observe({
+    this.#subscription = count({
       point: (point) => this.#point(point),
       started: ({ message }) => this.#add(message.component),
       settled: (operation, durationMs) => this.#settled(operation, durationMs / 1_000),

@@ -33,6 +33,7 @@ async function follow(files: TlsFiles): Promise<DefaultCa> {
   const warn = ({ error }: { readonly error: Error }): void => process.emitWarning(error);
   files.on('rejected', warn);
   files.on('unreadable', warn);
+  files.on('warning', ({ message }) => process.emitWarning(message));
   // Not `ready()`, which would keep a program alive that has ended, as long as there is no bundle.
   await files.changed();
   const followed = await followDefaultCa(files);

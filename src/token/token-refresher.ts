@@ -348,6 +348,8 @@ export class TokenRefresher
       // The first attempt uses the token that exists at the start.
       if (this.lifecycleState === 'running') this.#next.hint('file');
     });
+    // Without this token a client uses its own credentials, and if they are refused, `retry` says so.
+    file.on('rejected', () => {});
     file.on('unreadable', (event) => this.dispatch('unreadable', event));
     file.on('readable', (event) => this.dispatch('readable', event));
     file.on('degraded', (event) => this.dispatch('degraded', event));

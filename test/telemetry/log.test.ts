@@ -43,6 +43,7 @@ test('each event is one line whose level says whether it needs attention', async
   component.emitEvent('rejected', {
     problems: [{ code: 'ERR_CONFIG_PARSE', source: 'a', message: 'not YAML' }],
   });
+  component.emitEvent('retry', { error: limit, request: 'list pods', delayMs: 70.2 });
   component.emitEvent('unhealthy', { error: new TargetError('ERR_TARGET_IO', '/a', 'Broken') });
   component.emitEvent('healthy');
   component.emitEvent('error', limit);
@@ -59,6 +60,7 @@ test('each event is one line whose level says whether it needs attention', async
     `warn ${who}: unreadable: Denied`,
     `info ${who}: readable again`,
     `warn ${who}: update rejected: not YAML`,
+    `warn ${who}: No watch is left; next attempt in 70 ms`,
     `warn ${who}: unhealthy: Broken`,
     `info ${who}: healthy`,
     `error ${who}: No watch is left`,
