@@ -55,6 +55,7 @@ export async function watchRules(path: string, session: Session): Promise<void> 
   loader.on('unreadable', ({ error }) =>
     output.log('warn', 'config-unreadable', `the rules stay as they are: ${error.message}`),
   );
+  loader.on('warning', ({ message }) => output.log('warn', 'config-warning', message));
   loader.on('error', (error) => output.log('error', 'error', error.message));
   const running: RunningRules = new Map();
   // Not a validator of the loader: that would hide words of the rules in the message.

@@ -148,6 +148,7 @@ async function refresh(flags: TokenFlags, sink: TokenSink, session: Session): Pr
   refresher.on('retry', ({ error, delayMs }) =>
     failed('retry', error, once ? '' : `; next attempt in ${Math.round(delayMs)} ms`),
   );
+  refresher.on('unreadable', ({ error }) => output.log('warn', 'unreadable', error.message));
   refresher.on('undelivered', ({ error }) => failed('undelivered', error));
   refresher.on('expired', ({ error }) =>
     output.log('error', 'expired', `the token has expired: ${error.message}`),
@@ -163,6 +164,8 @@ async function refresh(flags: TokenFlags, sink: TokenSink, session: Session): Pr
 /** The ServiceAccount of the pod, which is the subject of its token. */
 async function ownAccount(): Promise<ServiceAccountName> {
   const file = new TokenFile(POD_TOKEN);
+  // Without a token the flag is needed, and the error below says so.
+  for (const event of ['rejected', 'unreadable'] as const) file.on(event, () => {});
   const own = await file.get().catch(() => undefined);
   await file.close();
   const subject = /^system:serviceaccount:([^:]+):([^:]+)$/;
