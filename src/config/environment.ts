@@ -70,13 +70,14 @@ export function environmentValues(options: EnvironmentOptions, source: string): 
   const entries = Object.entries(env).flatMap(([name, text]): NamedEntry[] => {
     if (text === undefined || !name.startsWith(prefix)) return [];
     if (text === '' && !allowEmpty) {
-      empty.push(name);
+      // Most of a whole environment is of others.
+      if (prefix !== '' || options.env) empty.push(name);
       return [];
     }
-    // Every pod has these, whatever it sets.
-    if (isServiceLink(text) && !name.startsWith('KUBERNETES_')) links.push(name);
     const entry: unknown = transform(name.slice(prefix.length), text);
     if (entry === undefined) return [];
+    // Every pod has these, whatever it sets.
+    if (isServiceLink(text) && !name.startsWith('KUBERNETES_')) links.push(name);
     if (!isEntry(entry)) {
       const message = `transform must return { key, value } or undefined, got ${kindOf(entry)}`;
       throw configError('ERR_CONFIG_PARSE', source, `${name}: ${message}`);

@@ -1,7 +1,7 @@
 /** What sources provide that may surprise: empty variables, service links, elements of lists, keys that are not text. */
 import { ConfigLoader, VolumeProvider, type ConfigError, type ConfigWarning } from 'resilient-watcher/config';
 import { KubeletVolume } from 'resilient-watcher/testing';
-import { expect, onTestFinished, test } from 'vitest';
+import { expect, onTestFinished, test, vi } from 'vitest';
 import { z } from 'zod';
 
 import { ConfigScene } from '../support/config-scene.js';
@@ -26,6 +26,22 @@ test('an empty variable is ignored with a warning, unless it is allowed', async 
     'environment APP_*: APP_PORT, APP_HOST: empty variables are ignored; "allowEmpty" of the source keeps them';
   expect(await load()).toEqual([{ port: 8080 }, [{ code: 'empty', message }]]);
   expect(await load(true)).toEqual([{ port: 0 }, []]);
+});
+
+test('variables of others cause no warning: those that transform ignores, and empty ones of the whole environment', async () => {
+  vi.stubEnv('SHOP_EMPTY', '');
+  vi.stubEnv('SHOP_PORT', 'tcp://10.0.0.9:80');
+  onTestFinished(() => void vi.unstubAllEnvs());
+  const warningsOf = async (transform?: () => undefined): Promise<string[]> => {
+    const loader = new ConfigLoader({ sources: [{ env: { prefix: '', transform } }] });
+    const warnings: ConfigWarning[] = [];
+    loader.on('warning', (warning) => warnings.push(warning));
+    await loader.load();
+    await loader.close();
+    return warnings.map(({ code }) => code);
+  };
+  expect(await warningsOf(() => undefined)).toEqual([]);
+  expect(await warningsOf()).toEqual(['serviceLink']);
 });
 
 test('a message names the variable, and says what sets one that looks like a service link', async () => {
