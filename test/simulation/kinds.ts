@@ -241,7 +241,7 @@ export const KINDS: Readonly<Record<string, Kind>> = {
 };
 
 /** In `/m`, keys of a volume and links into it belong together. */
-function unitOfPath(path: string): string {
+export function unitOfPath(path: string): string {
   if (path.startsWith('/m/l/')) return VOLUME;
   return [VOLUME, OTHER].find((each) => path.startsWith(`${each}/`)) ?? path;
 }

@@ -20,8 +20,8 @@ import type { Steps, World } from './world.js';
 
 const TOP = '/m';
 const ABOVE = `${TOP}/p`;
-const TARGET = `${ABOVE}/d`;
-const PLAIN = ['a', 'b', 'e/c'];
+export const TARGET = `${ABOVE}/d`;
+export const PLAIN = ['a', 'b', 'e/c'];
 const TURNS = '/m/t';
 
 /**

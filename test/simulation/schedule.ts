@@ -6,6 +6,7 @@ import { leave } from './consumers/leaving.js';
 import { many } from './consumers/many.js';
 import { neighbors } from './consumers/neighbors.js';
 import { regroup } from './consumers/regrouping.js';
+import { together } from './consumers/together.js';
 import { Watching } from './consumers/watching.js';
 import { MEDIA, Writing } from './consumers/writing.js';
 import { denied } from './denied.js';
@@ -40,8 +41,17 @@ const LOSSY_REST_MS = 12_000;
 /** What is watched in one way or another. */
 const WATCHED: Readonly<Record<string, Kind>> = { ...KINDS, ...SCENES, ...POLLED, denied };
 
+/** Programs with ways of their own. */
+const PROGRAMS: Readonly<Record<string, (world: World) => Promise<void>>> = {
+  hang,
+  leave,
+  neighbors,
+  regroup,
+  together,
+};
+
 /** The kinds whose schedules are small. */
-export const ALL_KINDS = [...Object.keys({ ...WATCHED, ...MEDIA }), 'hang', 'leave', 'neighbors', 'regroup'];
+export const ALL_KINDS = Object.keys({ ...WATCHED, ...MEDIA, ...PROGRAMS });
 
 export async function runSchedule({ kind, seed, given }: Schedule, isTraced = false): Promise<Outcome> {
   const choices = new Choices(seed, given);
@@ -61,11 +71,8 @@ export async function runSchedule({ kind, seed, given }: Schedule, isTraced = fa
 
 async function play(world: World, kind: string): Promise<void> {
   const { choices } = world;
-  if (kind === 'hang') return hang(world);
-  if (kind === 'many') return many(world);
-  if (kind === 'leave') return leave(world);
-  if (kind === 'neighbors') return neighbors(world);
-  if (kind === 'regroup') return regroup(world);
+  const program = kind === 'many' ? many : PROGRAMS[kind];
+  if (program) return program(world);
   const medium = MEDIA[kind];
   if (medium) return new Writing(world, medium).run();
   const scene = WATCHED[kind]?.(world);

@@ -117,10 +117,14 @@ export class Watching {
     if (this.#closed.has(watcher)) this.#violated(new Violation(7, `${name} after close()`));
   }
 
-  /** 5, 6: if no event was lost and no call fails, no resync finds anything, and nothing is unreadable. @param isDenied whether permissions were taken away. */
-  checkCalm(isDenied = false): void {
+  /**
+   * 5, 6: if no event was lost and no call fails, no resync finds anything, and nothing is unreadable.
+   * @param isDenied whether permissions were taken away.
+   * @param mayBeDeaf whether what was not listened to for a while is found by polls.
+   */
+  checkCalm(isDenied = false, mayBeDeaf = isDenied): void {
     // A directory that may be entered but not listed cannot be listened to.
-    const isDeaf = isDenied && (this.#isPolled || this.#isUnreadable);
+    const isDeaf = mayBeDeaf && this.#isPolled;
     if (this.#resyncs > 0 && !isDeaf)
       throw new Violation(5, `${this.#resyncs} changes were found by a resync only`);
     if (this.#isUnreadable && !isDenied) throw new Violation(6, 'unreadable');
