@@ -4,6 +4,7 @@ import { exists, type Fs } from './actors/calls.js';
 import { editor, EDITS, type Edit } from './actors/editors.js';
 import { CSI_DRIVER, KUBELET, OLD_KUBELET, publisher, SLOW_DRIVER, type Payload } from './actors/volumes.js';
 import type { Watched } from './consumers/watching.js';
+import type { Needs } from './readability.js';
 import * as views from './views.js';
 import type { World } from './world.js';
 
@@ -13,8 +14,8 @@ export interface Scene extends Watched {
   readonly see: (fs: Fs) => views.View;
   /** Whether something happens that no event tells, so that only a resync finds it. */
   readonly isSilent?: boolean;
-  /** Whether somebody takes permissions away, so that it may be unreadable. */
-  readonly isDenied?: boolean;
+  /** What is read, if somebody takes permissions away. */
+  readonly needs?: (fs: Fs) => Needs;
 }
 
 export type Kind = (world: World) => Scene;

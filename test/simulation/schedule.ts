@@ -15,6 +15,7 @@ import { checkAllIsTold, checkReports } from './invariants.js';
 import { KINDS, type Kind } from './kinds.js';
 import { POLLED } from './polled.js';
 import { nextRealTurn } from './globals.js';
+import { Readability } from './readability.js';
 import { SCENES } from './scenes.js';
 import { leftovers, pendingTimers } from './time.js';
 import { Violation, World, type Entry } from './world.js';
@@ -78,7 +79,8 @@ async function play(world: World, kind: string): Promise<void> {
   const scene = WATCHED[kind]?.(world);
   if (!scene) throw new Error(`There is no kind "${kind}"; there are ${Object.keys(WATCHED).join(', ')}`);
   const history = historyOf(world, scene.see, scene.unitOf);
-  const isFaulty = world.isLossy || scene.isDenied === true;
+  const readability = scene.needs && new Readability(world, scene.needs);
+  const isFaulty = world.isLossy || scene.needs !== undefined;
   const needsResync = world.isLossy || scene.isSilent === true;
   const missingGraceMs = choices.oneOf([500, 500, 0]);
   const options = { ...scene.options, missingGraceMs, ...(needsResync && { resyncIntervalMs: 5_000 }) };
@@ -90,15 +92,21 @@ async function play(world: World, kind: string): Promise<void> {
     const started = world.sleep(choices.oneOf([0, 0, 10, 45, 400])).then(() => watching.start());
     const program = { world, watching, watched: scene, history, isFaulty };
     const done = started.then(() => habit(program)).catch((error: unknown) => (failure = error));
-    await world.run(needsResync ? LOSSY_REST_MS : REST_MS);
+    await world.run(needsResync || readability ? LOSSY_REST_MS : REST_MS);
     await world.through(started, 'start()');
     await world.through(done, 'a call of the program');
     if (failure !== undefined) throw failure as Error;
     watching.check();
-    if (!needsResync) watching.checkCalm(scene.isDenied);
+    if (!needsResync) watching.checkCalm(readability !== undefined);
+    if (!world.isLossy) {
+      const isTree = scene.options.recursive !== undefined;
+      const since = isTree ? (watching.reports[0]?.at ?? Infinity) : watching.since;
+      readability?.check(watching.told, since, missingGraceMs, options.resyncIntervalMs ?? 5_000, isTree);
+    }
     if (!isFaulty || scene.isTree !== true)
       checkReports(history, watching.reports, watching.since, { settleMs: 50, missingGraceMs });
-    checkAllIsTold(history, watching.reports.at(-1));
+    // What can no longer be read stays as it was told.
+    if (!readability?.isDenied) checkAllIsTold(history, watching.reports.at(-1));
   } finally {
     // Also after a failure, because the library has state that all watchers of a process share.
     await world.through(watching.close(), 'close()');

@@ -6,6 +6,7 @@ import {
   type ResilientWatcherOptions,
 } from '../../../src/index.js';
 import type { Report } from '../invariants.js';
+import type { Told } from '../readability.js';
 import { byUnit } from '../views.js';
 import { Violation, type World } from '../world.js';
 
@@ -22,6 +23,8 @@ export class Watching {
   watcher: ResilientWatcher;
   /** Those of the current watcher. */
   reports: Report[] = [];
+  /** Its events. */
+  told: Told[] = [];
   /** Ms since the schedule began. */
   since = 0;
   /** Whether listeners of the program fail. */
@@ -77,6 +80,7 @@ export class Watching {
   /** A new watcher of the same target. The old one is closed. */
   async restart(): Promise<void> {
     this.reports = [];
+    this.told = [];
     this.#last = undefined;
     this.watcher = this.#create();
     await this.start();
@@ -112,6 +116,7 @@ export class Watching {
 
   #event(watcher: ResilientWatcher, name: string): void {
     this.#world.note('program', name);
+    this.told.push({ at: this.#world.now, name });
     this.#isUnreadable ||= name === 'unreadable';
     this.#isPolled ||= name === 'restart' || name === 'degraded';
     if (this.#closed.has(watcher)) this.#violated(new Violation(7, `${name} after close()`));
