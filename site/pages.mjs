@@ -32,7 +32,7 @@ export const SECTIONS = [
       'docs/recipes.md',
       'docs/frameworks.md',
       'docs/certificates.md',
-      'docs/cli.md',
+      'packages/cli/docs/cli.md',
       'docs/testing.md',
       'packages/conformance/docs/conformance.md',
       'docs/observability.md',

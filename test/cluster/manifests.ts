@@ -1,15 +1,13 @@
-/** The manifests of `deploy/kubernetes`, made fit for a namespace and the images of the cluster test. */
+/** The manifests of the packages, made fit for a namespace and the images of the cluster test. */
 import { spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
-import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
+import { dirname } from 'node:path';
 
 import type { KubernetesObject, V1PodSpec } from '@kubernetes/client-node';
 import { parseAllDocuments } from 'yaml';
 
+import { manifestPath } from '../support/deploy-folders.js';
 import type { ClusterSettings } from './settings.js';
-
-const folder = fileURLToPath(new URL('../../deploy/kubernetes/', import.meta.url));
 
 /** An object with a name. Those with pods have them in `spec.template`. */
 export interface Manifest extends KubernetesObject {
@@ -23,7 +21,7 @@ export const HOST_PATH = '/run';
 
 /** The documents of one file. */
 export function manifestsIn(file: string): Manifest[] {
-  return documentsOf(readFileSync(join(folder, file), 'utf8'));
+  return documentsOf(readFileSync(manifestPath(file), 'utf8'));
 }
 
 /** What the Kustomize base builds; undefined where neither `kubectl` nor `kustomize` is installed. */
@@ -33,7 +31,11 @@ export function kustomized(): Manifest[] | undefined {
     ['kustomize', 'build'],
   ] as const;
   for (const [program, command] of programs) {
-    const { error, status, stdout, stderr } = spawnSync(program, [command, folder], { encoding: 'utf8' });
+    const { error, status, stdout, stderr } = spawnSync(
+      program,
+      [command, dirname(manifestPath('kustomization.yaml'))],
+      { encoding: 'utf8' },
+    );
     if (error) continue;
     if (status !== 0) throw new Error(`${program} ${command}: ${stderr}`);
     return documentsOf(stdout);

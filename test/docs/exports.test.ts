@@ -1,9 +1,10 @@
-/** Each export of the package is used in some code on the pages, in its docstring or in examples/. */
+/** Each export of the packages is used in some code on the pages, in its docstring or in examples/. */
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 
 import { expect, test } from 'vitest';
 
+import { packages } from '../../packages/packages.mjs';
 import { codeBlocks, COMPILED, pages, root } from './markdown.js';
 
 const filesOf = (folder: string, end: string): string[] =>
@@ -17,14 +18,14 @@ test('each class, function and constant is shown in code', () => {
       ([, name = '']) => name,
     ),
   );
-  const entryPoints = readdirSync(join(root, 'src'))
-    .filter((file) => file.endsWith('.ts'))
-    .map((file) => readFileSync(join(root, 'src', file), 'utf8'));
+  const entryPoints = packages.flatMap(({ folder, entryPoints: doors }) =>
+    doors.map(({ name }) => readFileSync(join(root, folder, 'src', `${name}.ts`), 'utf8')),
+  );
   expect(names.length).toBeGreaterThan(80);
   const blocks = pages.flatMap(codeBlocks).filter(({ language }) => COMPILED.has(language));
-  const docstrings = filesOf('src', '.ts').flatMap(
-    (text) => text.match(/^ *\* ```ts$[\s\S]*?^ *\* ```$/gm) ?? [],
-  );
+  const docstrings = packages
+    .flatMap(({ folder }) => filesOf(`${folder}src`, '.ts'))
+    .flatMap((text) => text.match(/^ *\* ```ts$[\s\S]*?^ *\* ```$/gm) ?? []);
   const code = [...blocks.map((block) => block.code), ...docstrings, ...filesOf('examples', '.mjs')].join(
     '\n',
   );

@@ -3,6 +3,8 @@ import { readFileSync } from 'node:fs';
 
 import { parseAllDocuments } from 'yaml';
 
+import { manifestPath } from './deploy-folders.js';
+
 interface Policy {
   readonly spec: {
     readonly matchConditions: readonly { readonly expression: string }[];
@@ -16,7 +18,7 @@ interface Binding {
   readonly spec: object;
 }
 
-const file = new URL('../../deploy/kubernetes/admission-policy.yaml', import.meta.url);
+const file = manifestPath('admission-policy.yaml');
 
 /** The documents of the file. */
 export const [policy, binding] = parseAllDocuments(readFileSync(file, 'utf8')).map(

@@ -1,4 +1,4 @@
-/** `node tools/pictures/cli.mjs`: writes docs/cli.svg from what `watch` and `doctor` really print. */
+/** `node tools/pictures/cli.mjs`: writes packages/cli/docs/cli.svg from what `watch` and `doctor` really print. */
 import { spawn, spawnSync } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -56,7 +56,7 @@ const shown = text
   .replaceAll(' true: ', ' nginx: ');
 
 writeTerminalPicture({
-  name: 'cli',
+  name: 'packages/cli/docs/cli',
   title: 'What watch and doctor print',
   text: shown,
   colorOf(line) {

@@ -18,7 +18,7 @@ const lines = text.split('\n');
 const scenes = new Set(lines.filter(isScene));
 
 writeTerminalPicture({
-  name: 'demo',
+  name: 'docs/demo',
   title: 'What npm run demo prints',
   text,
   colorOf(line) {

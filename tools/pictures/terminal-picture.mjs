@@ -1,4 +1,4 @@
-/** Text of a terminal as an SVG file in docs. */
+/** Text of a terminal as an SVG file. */
 import { writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 
@@ -8,7 +8,7 @@ const LETTER = 8.1;
 const escaped = (line) => line.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;');
 
 /**
- * Writes `docs/<name>.svg`.
+ * Writes `<name>.svg`; `name` is a path in the repository.
  * @param title what the picture shows, for those who cannot see it.
  * @param colorOf the color of a line, or undefined for that of text.
  */
@@ -24,5 +24,5 @@ export function writeTerminalPicture({ name, title, text, colorOf }) {
 ${lines.join('\n')}
 </svg>
 `;
-  writeFileSync(fileURLToPath(new URL(`../../docs/${name}.svg`, import.meta.url)), svg);
+  writeFileSync(fileURLToPath(new URL(`../../${name}.svg`, import.meta.url)), svg);
 }

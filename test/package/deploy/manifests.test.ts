@@ -1,9 +1,11 @@
-/** The manifests of `deploy/kubernetes` against the types of Kubernetes, and what they promise against themselves. */
+/** The manifests of the packages against the types of Kubernetes, and what they promise against themselves. */
 import { readdirSync, readFileSync } from 'node:fs';
+import { basename, dirname } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
 
 import { dumpYaml, loadYaml } from '@kubernetes/client-node';
 import { ServiceMonitor } from '@kubernetes-models/prometheus-operator/monitoring.coreos.com/v1';
+import { findingsInManifests } from '@resilient-watcher/cli/manifests';
 import {
   ValidatingAdmissionPolicy,
   ValidatingAdmissionPolicyBinding,
@@ -16,11 +18,11 @@ import {
   RoleBinding,
 } from 'kubernetes-models/rbac.authorization.k8s.io/v1';
 import { ConfigMap, Namespace, Service, ServiceAccount } from 'kubernetes-models/v1';
-import { findingsInManifests } from 'resilient-watcher/doctor';
 import { describe, expect, test } from 'vitest';
 import { parse, parseAllDocuments } from 'yaml';
 
-import { runMain } from '../../support/command-line.js';
+import { runMain } from '../../../packages/cli/test/support/command-line.js';
+import { manifestFiles, manifestPath } from '../../support/deploy-folders.js';
 
 interface Manifest {
   readonly apiVersion: string;
@@ -28,16 +30,12 @@ interface Manifest {
   readonly metadata: { readonly name: string };
 }
 
-const folder = new URL('../../../deploy/kubernetes/', import.meta.url);
-
-const documents = readdirSync(folder)
-  .filter((file) => file !== 'kustomization.yaml')
-  .flatMap((file) =>
-    parseAllDocuments(readFileSync(new URL(file, folder), 'utf8')).map((document) => {
-      const manifest = document.toJS() as Manifest;
-      return { name: `${file}: ${manifest.kind}/${manifest.metadata.name}`, manifest };
-    }),
-  );
+const documents = manifestFiles.flatMap((path) =>
+  parseAllDocuments(readFileSync(path, 'utf8')).map((document) => {
+    const manifest = document.toJS() as Manifest;
+    return { name: `${basename(path)}: ${manifest.kind}/${manifest.metadata.name}`, manifest };
+  }),
+);
 
 const MODELS: Readonly<Record<string, new (data: never) => { validate(): void }>> = {
   ClusterRole,
@@ -117,9 +115,10 @@ test('sync-pods may do what it needs, and nothing else', () => {
 });
 
 test('the base of Kustomize refers to files that exist', () => {
-  const text = readFileSync(new URL('kustomization.yaml', folder), 'utf8');
+  const base = manifestPath('kustomization.yaml');
+  const text = readFileSync(base, 'utf8');
   const { resources } = parseAllDocuments(text)[0]?.toJS() as { resources: string[] };
-  expect(readdirSync(folder)).toEqual(expect.arrayContaining(resources));
+  expect(readdirSync(dirname(base))).toEqual(expect.arrayContaining(resources));
 });
 
 test('a sidecar has read its files before the application does, or acts on what it finds at its start', () => {

@@ -1,4 +1,4 @@
-/** `deploy/` through Helm and Kustomize, where these programs are on the PATH. */
+/** The manifests of the packages through Helm and Kustomize, where these programs are on the PATH. */
 import { spawnSync } from 'node:child_process';
 import { copyFileSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -8,11 +8,12 @@ import { Deployment } from 'kubernetes-models/apps/v1';
 import { expect, test, type TestContext } from 'vitest';
 import { parse, parseAllDocuments } from 'yaml';
 
-import { runMain } from '../../support/command-line.js';
+import { runMain } from '../../../packages/cli/test/support/command-line.js';
+import { manifestPath } from '../../support/deploy-folders.js';
 import { skip } from '../../support/namespace.js';
 import { temporaryDirectory } from '../../support/temporary-directory.js';
 
-const deploy = fileURLToPath(new URL('../../../deploy/', import.meta.url));
+const helm = fileURLToPath(new URL('../../../packages/cli/deploy/helm/', import.meta.url));
 
 /** What a program prints; the test is skipped where there is no such program. */
 function output(context: TestContext, program: string, ...args: string[]): string {
@@ -26,10 +27,7 @@ function output(context: TestContext, program: string, ...args: string[]): strin
 function chartWith(template: string): string {
   const directory = temporaryDirectory();
   mkdirSync(join(directory, 'templates'));
-  copyFileSync(
-    join(deploy, 'helm/_resilient-watcher.tpl'),
-    join(directory, 'templates/_resilient-watcher.tpl'),
-  );
+  copyFileSync(join(helm, '_resilient-watcher.tpl'), join(directory, 'templates/_resilient-watcher.tpl'));
   writeFileSync(join(directory, 'Chart.yaml'), 'apiVersion: v2\nname: shop\nversion: 1.0.0\n');
   writeFileSync(join(directory, 'templates/template.yaml'), template);
   return directory;
@@ -137,7 +135,7 @@ test('the Helm part of sync-pods is its manifest; Secrets are an option', (conte
       `{{ include "resilient-watcher.sync-pods" (dict "image" "resilient-watcher:0.1.0" "namespace" .Release.Namespace ${options}) }}`,
     );
   const plain = output(context, 'helm', 'template', 'shop', include(''));
-  const manifest = readFileSync(join(deploy, 'kubernetes/sync-pods.yaml'), 'utf8');
+  const manifest = readFileSync(manifestPath('sync-pods.yaml'), 'utf8');
   expect(partsOf(plain)).toEqual(partsOf(manifest));
   const options = '"secrets" true "allNamespaces" false "args" (list "--namespace=shop")';
   const other = output(context, 'helm', 'template', 'shop', include(options));
@@ -156,7 +154,7 @@ test('the Kustomize base builds, and an overlay replaces its image', (context) =
   const base = join(overlay, 'base');
   mkdirSync(base, { recursive: true });
   for (const file of ['kustomization.yaml', 'nginx-sidecar.yaml']) {
-    copyFileSync(join(deploy, 'kubernetes', file), join(base, file));
+    copyFileSync(manifestPath(file), join(base, file));
   }
   writeFileSync(
     join(overlay, 'kustomization.yaml'),

@@ -82,7 +82,7 @@ test('FUSE reports no events: updates are found by polling', async (context) => 
 
 test('a path that the permission model of Node.js denies is named, with the flag to start with', async () => {
   const mounted = volume();
-  const application = fileURLToPath(new URL('../../../', import.meta.url));
+  const application = fileURLToPath(new URL('../../../../', import.meta.url));
   const flag = process.allowedNodeEnvironmentFlags.has('--permission')
     ? '--permission'
     : '--experimental-permission';

@@ -17,9 +17,10 @@ import { keepDoing } from '../../../../test/support/tls-clients.js';
 
 const RELOADS = rounds(4, 40);
 
-/** The arguments of the entry of docs/cli.md, with paths of this test. */
+/** The arguments of the entry of packages/cli/docs/cli.md, with paths of this test. */
 function argumentsFromPage(directory: string, pidFile: string): string[] {
-  const entry = /^\| reload HAProxy .*`(watch [^`]+)` \|$/m.exec(textOf('docs/cli.md'))?.[1] ?? '';
+  const entry =
+    /^\| reload HAProxy .*`(watch [^`]+)` \|$/m.exec(textOf('packages/cli/docs/cli.md'))?.[1] ?? '';
   const words = [...entry.matchAll(/'([^']*)'|(\S+)/g)].map(([, quoted, plain]) => quoted ?? plain ?? '');
   return words.map((word) => word.replaceAll('/etc/haproxy', directory).replace('/run/haproxy.pid', pidFile));
 }
