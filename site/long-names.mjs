@@ -1,4 +1,4 @@
-/** Where names break on a narrow screen: short ones nowhere, long ones between their words. */
+/** Where names break on a narrow screen: between their words, and short ones only where the style says so. */
 
 /** What fits beside others on a phone, in characters. */
 const SHORT = 24;
@@ -7,12 +7,9 @@ const SHORT = 24;
 export function breakLongNames(md) {
   const render = md.renderer.rules.code_inline;
   md.renderer.rules.code_inline = (tokens, index, ...rest) => {
-    const { content } = tokens[index];
-    if (content.length <= SHORT) tokens[index].attrJoin('class', 'short');
-    const html = render(tokens, index, ...rest);
-    return content.length <= SHORT
-      ? html
-      : html.replace(/>([^<]+)</, (_match, text) => `>${withBreaks(text)}<`);
+    const token = tokens[index];
+    if (token.content.length <= SHORT) token.attrJoin('class', 'short');
+    return render(tokens, index, ...rest).replace(/>([^<]+)</, (_match, text) => `>${withBreaks(text)}<`);
   };
   md.core.ruler.push('break-headings', ({ tokens, Token }) => {
     tokens.forEach(({ type }, index) => {

@@ -10,8 +10,10 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { root } from '../../test/docs/markdown.js';
 import { dist, serveSite, sitePages, type ServedSite } from './served-site.js';
 
-const { homes } = (await import(join(root, 'site/pages.mjs'))) as {
+const { homes, titleOf, writtenPages } = (await import(join(root, 'site/pages.mjs'))) as {
   readonly homes: () => Readonly<Record<string, string | undefined>>;
+  readonly titleOf: (file: string) => string;
+  readonly writtenPages: () => readonly { readonly files: readonly string[] }[];
 };
 
 /** The package and, once it is known, the repository. */
@@ -135,6 +137,26 @@ describe.skipIf(reason !== undefined)('the documentation site in a browser', () 
     await page.close();
   });
 
+  test('a wide table shows what its rows are about, wherever it is scrolled to, and a shadow where it goes on', async () => {
+    const { page } = await open('/scoreboard.html', { viewport: { width: 1280, height: 800 } });
+    const of = <Value>(what: string): Promise<Value> =>
+      page.evaluate<Value>(`((table) => ${what})(document.querySelector('.vp-doc table'))`);
+    const place = `table.querySelector('td').getBoundingClientRect().x`;
+    const before = await of<number>(place);
+    expect(await of('(table.scrollLeft = table.scrollWidth, table.scrollLeft)')).toBeGreaterThan(100);
+    // A collapsed border is half a pixel.
+    expect(Math.abs((await of<number>(place)) - before)).toBeLessThan(1);
+    expect(await of('getComputedStyle(table).backgroundAttachment')).toBe('local, scroll');
+    await page.close();
+  });
+
+  test('the index of the API needs no scrolling sideways on a phone', async () => {
+    const { page } = await open('/api/index.html', { viewport: { width: 390, height: 812 } });
+    const wide = `[...document.querySelectorAll('.vp-doc table')].filter((table) => table.scrollWidth > table.clientWidth)`;
+    expect(await page.evaluate<number>(`${wide}.length`)).toBe(0);
+    await page.close();
+  });
+
   test('the icon of the site is a picture', async () => {
     const { page } = await open('/index.html');
     const href = await page.locator('link[rel=icon]').getAttribute('href');
@@ -222,6 +244,11 @@ describe.skipIf(reason !== undefined)('the documentation site in a browser', () 
     expect(await isDark()).toBe(false);
     await page.close();
   });
+});
+
+test('no two pages have the same name in the sidebar', () => {
+  const names = writtenPages().flatMap(({ files }) => files.map(titleOf));
+  expect(names).toEqual([...new Set(names)]);
 });
 
 describe.skipIf(sitePages.length === 0)('what is served', () => {
