@@ -34,6 +34,7 @@ const NAMES = {
   'other, shop': OBJECTS.files,
   request: `import('node:http').IncomingMessage`,
   saved: `import('resilient-watcher').Digests`,
+  signer: `import('resilient-watcher/testing').CertificateSigner`,
 };
 
 const declarations = [
