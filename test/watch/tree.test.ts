@@ -102,31 +102,6 @@ test.each([true, false])(
   },
 );
 
-test.runIf(process.platform === 'linux')(
-  'a tree that outgrows `fs` switches to `parcel`, is still reported, and nothing is said',
-  async () => {
-    const scene = open(openScene('fs'));
-    const directories = (from: number, to: number): void => {
-      for (let number = from; number < to; number += 1) mkdirSync(join(treeOf(scene), `d${number}`));
-    };
-    directories(0, 4_000);
-    // That is no failure, so it takes no restart.
-    await watchTree(scene, { backend: 'auto', maxRestarts: 0 });
-    expect(scene.watcher.status().backend).toBe('fs');
-    const said: string[] = [];
-    for (const name of ['restart', 'degraded', 'recovered'] as const)
-      scene.watcher.on(name, () => void said.push(name));
-    directories(4_000, 4_200);
-    write(scene, 'd4199/grown');
-    await shows(scene, ['d4199/grown']);
-    await scene.watcher.idle();
-    expect(scene.watcher.status()).toMatchObject({ state: 'watching', backend: 'parcel', restarts: 0 });
-    write(scene, 'd4100/file');
-    await shows(scene, ['d4100/file', 'd4199/grown']);
-    expect([said, scene.errors]).toEqual([[], []]);
-  },
-);
-
 test('a file that cannot be read at present keeps its content, and is `unreadable` until it can', async () => {
   const scene = open(new ScriptedScene());
   write(scene, 'x', 'one');
