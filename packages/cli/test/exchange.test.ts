@@ -43,7 +43,7 @@ test('the actions of all rules are asked to stop at once', async () => {
     { paths: [a], ...rule },
     { paths: [b], ...rule },
   ]);
-  for (const path of [a, b]) writeFileSync(path, '');
+  for (const path of [a, b]) writeFileSync(path, 'x');
   await program.until(/begun .*a$/m);
   await program.until(/begun .*b$/m);
   program.signal('SIGTERM');
@@ -56,7 +56,7 @@ test('the actions of all rules are asked to stop at once', async () => {
 test('a rule whose action failed for a removal is replaced by one with its path, which acts', async () => {
   const paths = ['same', 'one', 'spelled'].map((name) => join(temporaryDirectory(), name));
   const [same = '', one = '', spelled = ''] = paths;
-  for (const path of [...paths, `${one}.other`]) writeFileSync(path, '');
+  for (const path of [...paths, `${one}.other`]) writeFileSync(path, 'x');
   const { program, replace } = await watching(paths.map((path) => ({ paths: [path], exec: ['exit 1'] })));
   for (const path of paths) rmSync(path);
   await program.until(/exited with code 1[^]*exited with code 1[^]*exited with code 1/);
@@ -72,7 +72,7 @@ test('a rule that stays continues while others come and go, and is not run', asy
   const { program, replace } = await watching([stays, { paths: [other], exec: ['echo old'] }]);
   replace({ paths: [other], exec: ['echo new'] }, stays);
   await program.until(/^new$/m);
-  put(kept, '');
+  put(kept, 'x');
   await program.until(/now \[.*kept\] \["kept"\]/);
   // Of what it prints itself, one line quotes the command.
   expect(program.stderr.match(/^now/gm)).toHaveLength(1);
@@ -111,7 +111,7 @@ test('rules that are replaced while the program ends do not act', async () => {
   const path = join(directory, 'file');
   const stubborn = `trap 'echo asked' TERM; echo begun; until [ -e ${directory}/go ]; do sleep 0.05; done`;
   const { program, replace } = await watching([{ paths: [path], exec: [stubborn], 'stop-timeout': '10m' }]);
-  writeFileSync(path, '');
+  writeFileSync(path, 'x');
   await program.until(/begun/);
   replace({ paths: [path], exec: [acts] }, { paths: [directory] });
   await program.until(/asked/);

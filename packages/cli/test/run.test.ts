@@ -41,7 +41,7 @@ test('the command starts when all paths exist, gets a signal on each change, and
   const program = startMain(['run', mounted.directory, later, ...application]);
   await program.until(/waiting for .*later/);
   expect(program.stdout).toBe('');
-  writeFileSync(later, '');
+  writeFileSync(later, 'x');
   await program.until(/^up \d+$/m);
   mounted.publish({ n: '1' });
   await program.until(/got HUP/);
@@ -120,7 +120,7 @@ test('SIGTERM during a restart ends the program, and the command is not started 
 
 test('a restart that takes longer than --timeout is not repeated', async () => {
   const mounted = volume();
-  const slow = `trap 'sleep 1; exit' TERM; echo "up $$"; while :; do sleep 0.05; done`;
+  const slow = `trap 'sleep 0.3; exit' TERM; echo "up $$"; while :; do sleep 0.05; done`;
   const program = startMain([
     ...['run', mounted.directory, '--on-change', 'restart', '--timeout', '100ms'],
     ...['--', '/bin/sh', '-c', slow],

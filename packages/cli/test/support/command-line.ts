@@ -1,6 +1,6 @@
 /** The program `resilient-watcher` in this process: what tests need to know of it is all in its `Io`. */
 import { EventEmitter } from 'node:events';
-import { appendFileSync, closeSync, openSync, readFileSync, writeFileSync } from 'node:fs';
+import { appendFileSync, closeSync, fstatSync, openSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Readable, Writable } from 'node:stream';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -38,7 +38,9 @@ class Recording {
   /** What is written waits for it. */
   reading: Promise<void> | undefined;
   readonly #path: string;
-  #final: string | undefined;
+  #text = '';
+  #size = 0;
+  #isClosed = false;
 
   constructor(directory: string, name: string) {
     this.#path = join(directory, name);
@@ -56,13 +58,22 @@ class Recording {
     });
   }
 
+  /** Bytes. */
+  get size(): number {
+    return this.#isClosed ? this.#size : fstatSync(this.descriptor).size;
+  }
+
   get text(): string {
-    return this.#final ?? readFileSync(this.#path, 'utf8');
+    const { size } = this;
+    if (size !== this.#size) this.#text = readFileSync(this.#path, 'utf8');
+    this.#size = size;
+    return this.#text;
   }
 
   /** The file may go, the text stays. */
   close(): void {
-    this.#final = this.text;
+    this.#text = this.text;
+    this.#isClosed = true;
     closeSync(this.descriptor);
   }
 }
@@ -128,13 +139,16 @@ export class CommandLine {
     return this.when(() => pattern.exec(`${this.stderr}\n${this.stdout}`) ?? undefined, String(pattern));
   }
 
-  /** Resolves with what `find` finds; rejects when the program ends without. */
+  /** Resolves with what `find` finds, called whenever something was printed; rejects when the program ends without. */
   async when<T>(find: () => T | undefined, wanted: string): Promise<T> {
+    let searched = -1;
     for (;;) {
       const isOver = this.#isOver;
-      const found = find();
+      const printed = this.#stdout.size + this.#stderr.size;
+      const found = printed === searched ? undefined : find();
       if (found !== undefined) return found;
       if (isOver) throw new Error(`It ended without ${wanted}\n${this.stdout}${this.stderr}`);
+      searched = printed;
       await delay(2);
     }
   }
