@@ -43,7 +43,7 @@ export async function playBlock(block: CodeBlock, packages = join(root, 'node_mo
 export async function playSilentBlocks(blocks: readonly CodeBlock[]): Promise<void> {
   const folder = temporaryDirectory();
   mounted(folder);
-  const files = blocks.map(({ page, line }) => `${page.replace('/', '-')}-${line}.mjs`);
+  const files = blocks.map(({ page, line }) => `${page.replaceAll('/', '-')}-${line}.mjs`);
   for (const [index, block] of blocks.entries()) {
     const port = await freePort('localhost');
     await program(folder, files[index] ?? '', block, port, join(root, 'node_modules'));
