@@ -27,7 +27,7 @@ export const SECTIONS = [
       'docs/config.md',
       'docs/tokens.md',
       'docs/kubernetes.md',
-      'docs/delivery.md',
+      'packages/sync-pods/docs/delivery.md',
       'docs/atomic-writes.md',
       'docs/recipes.md',
       'docs/frameworks.md',

@@ -9,16 +9,22 @@ export { Backoff } from './core/backoff.js';
 export { durationText, isoTime } from './core/clock.js';
 export { Component, type ComponentEvents } from './core/component.js';
 export { withDeadline } from './core/deadline.js';
+export { sha256 } from './core/digest.js';
 export { errnoOf } from './core/errno.js';
 export type { CodeOf } from './core/error-codes.js';
+export type { LifecycleState } from './core/lifecycle.js';
 export {
   describe,
   flag,
   hasMethods,
+  isNonEmptyString,
   isStringMap,
   matching,
   milliseconds,
   nonEmptyString,
+  number,
+  optional,
+  port,
   PORT_OPTIONS,
   required,
   resolveOptions,
@@ -26,9 +32,12 @@ export {
 export { begin, markHandled, Outcome } from './core/outcome.js';
 export { CodedError, redactError } from './core/resilient-error.js';
 export { sleep } from './core/sleep.js';
-export type { StatusDescription } from './core/status-description.js';
+export type { StatusDescription, Verdict } from './core/status-description.js';
 export { USER_AGENT } from './core/version.js';
 export { finding } from './doctor/finding.js';
+export { apiFailureOf, pauseAfter, statusOf } from './kubernetes/api-failure.js';
+export { ApiFailure, TooLong } from './kubernetes/api-request.js';
+export { clusterFailure } from './kubernetes/cluster-failure.js';
 export { isCaRemoved } from './tls/certificate-set.js';
 export { endLater } from './tls/client-connections.js';
 export { DRAIN_MS, generationsOf } from './tls/generation.js';

@@ -15,8 +15,6 @@ export {
 } from './kubernetes/csi-tokens.js';
 export { renderKubeconfig, type KubeconfigOptions } from './kubernetes/kubeconfig.js';
 export { kubeconfigSink, type KubeconfigSinkOptions } from './kubernetes/kubeconfig-sink.js';
-export { PodSync, type PodSyncEvents, type PodSyncStatus, type SyncedPod } from './kubernetes/pod-sync.js';
-export type { PodSyncOptions } from './kubernetes/pod-sync-options.js';
 export {
   withTokenFile,
   type TokenFileAuth,

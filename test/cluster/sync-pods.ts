@@ -1,4 +1,4 @@
-/** `deploy/kubernetes/sync-pods.yaml`, applied to a namespace of its own. */
+/** `sync-pods.yaml`, applied to a namespace of its own. */
 import {
   AppsV1Api,
   CoreV1Api,

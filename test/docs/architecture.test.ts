@@ -1,20 +1,22 @@
-/** docs/architecture.md names files and folders of `src` that exist. */
+/** docs/architecture.md names files and folders of the sources that exist. */
 import { existsSync, readdirSync, statSync } from 'node:fs';
 import { basename, join } from 'node:path';
 
 import { expect, test } from 'vitest';
 
+import { packages } from '../../packages/packages.mjs';
 import { root, textOf } from './markdown.js';
 
 const src = join(root, 'src');
 const page = textOf('docs/architecture.md');
 
-const files = readdirSync(src, { recursive: true, encoding: 'utf8' }).map((file) =>
-  file.replaceAll('\\', '/'),
-);
+const filesOf = (folder: string): string[] =>
+  readdirSync(folder, { recursive: true, encoding: 'utf8' }).map((file) => file.replaceAll('\\', '/'));
+const files = filesOf(src);
+const all = packages.flatMap(({ folder }) => filesOf(join(root, folder, 'src')));
 
 test('every file that the page names exists', () => {
-  const known = new Set([...files, ...files.map((file) => basename(file)), 'tsup.config.ts']);
+  const known = new Set([...files, ...all.map((file) => basename(file)), 'tsup.config.ts']);
   const named = [...page.matchAll(/(?<![*\w./-])\w[\w./-]*\.ts\b/g)].map(([name]) => name);
   expect(named.length).toBeGreaterThan(50);
   expect(

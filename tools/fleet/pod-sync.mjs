@@ -2,7 +2,7 @@
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 
-import { PodSync } from 'resilient-watcher/kubernetes';
+import { PodSync } from '@resilient-watcher/sync-pods';
 import { FakeClock } from 'resilient-watcher/testing';
 
 setFlagsFromString('--expose-gc');

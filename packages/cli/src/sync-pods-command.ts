@@ -1,5 +1,6 @@
 import { InvalidArgumentError, type Command } from 'commander';
-import { clusterClient, PodSync } from 'resilient-watcher/kubernetes';
+import { clusterClient } from 'resilient-watcher/kubernetes';
+import { PodSync } from '@resilient-watcher/sync-pods';
 
 import { checkCluster, delay, duration, each, text } from './arguments.js';
 import { EXIT, ExitError } from './exit-code.js';
@@ -67,7 +68,7 @@ function addSyncPodsCommand(command: Command): void {
   command.addHelpText(
     'after',
     `
-Run two replicas with the permissions of deploy/kubernetes/sync-pods.yaml. They need no leader.
+Run two replicas with the permissions of packages/sync-pods/deploy/kubernetes/sync-pods.yaml. They need no leader.
 
 Examples:
   resilient-watcher sync-pods --namespace shop --secrets

@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 
 import { startMain } from './support/command-line.js';
 import { clusterScene } from '../../../test/support/cluster-scene.js';
-import { ANNOTATION, configMap, podOf } from '../../../test/support/pod-sync-scene.js';
+import { ANNOTATION, configMap, podOf } from '../../sync-pods/test/support/pod-sync-scene.js';
 
 test('a pod is patched when its ConfigMap changes; the contents of the ConfigMap appear nowhere', async () => {
   const { server, kubeconfigFile } = await clusterScene();

@@ -1,6 +1,5 @@
-import { Backoff } from '../core/backoff.js';
-import type { Random } from '../core/random.js';
-import { apiFailureOf, pauseAfter } from './api-failure.js';
+import type { Random } from 'resilient-watcher';
+import { apiFailureOf, Backoff, pauseAfter } from 'resilient-watcher/internal';
 
 const FIRST_DELAY_MS = 500;
 

@@ -1,4 +1,5 @@
-import { sha256 } from '../core/digest.js';
+import { sha256 } from 'resilient-watcher/internal';
+
 import type { MountingPod } from './mounted-objects.js';
 
 /** kubelet's watch may have an update this much later than ours, ms. A pod seen for the first time may be as late. */

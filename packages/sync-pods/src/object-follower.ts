@@ -23,13 +23,11 @@
  * from the first one once a watch has lasted. `Retry-After` is obeyed. Nothing is learned from trouble: each list begins
  * with whole pages.
  */
-import type { Clock } from '../core/clock.js';
-import { withDeadline } from '../core/deadline.js';
-import type { Random } from '../core/random.js';
-import { sleep } from '../core/sleep.js';
+import type { Clock, Random } from 'resilient-watcher';
+import { apiFailureOf, sleep, withDeadline } from 'resilient-watcher/internal';
+import type { ClusterClient } from 'resilient-watcher/kubernetes';
+
 import { ApiBackoff } from './api-backoff.js';
-import { apiFailureOf } from './api-failure.js';
-import type { ClusterClient } from './cluster-client.js';
 import { isEndOfList, nameOf, resourceVersionOf } from './object-metadata.js';
 import { MOST_OBJECTS, pagesOf } from './object-pages.js';
 import { SilentWatch, WatchStream } from './watch-stream.js';

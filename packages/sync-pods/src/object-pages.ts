@@ -1,4 +1,5 @@
-import { ApiFailure, TooLong } from './api-request.js';
+import { ApiFailure, TooLong } from 'resilient-watcher/internal';
+
 import { nameOf, resourceVersionOf } from './object-metadata.js';
 
 /** A part of a list. */

@@ -36,11 +36,11 @@
  * changed within a minute after such an interruption. The value tells the repetitions apart (`<digest>`, `<digest>.1`, …),
  * because only a changed value is a change.
  */
-import type { Clock, Scheduled } from '../core/clock.js';
-import type { Random } from '../core/random.js';
+import type { Clock, Random, Scheduled } from 'resilient-watcher';
+import { apiFailureOf, pauseAfter } from 'resilient-watcher/internal';
+
 import { Agenda } from './agenda.js';
 import { ApiBackoff } from './api-backoff.js';
-import { apiFailureOf, pauseAfter } from './api-failure.js';
 import { Lane, namesIn, type Entry } from './patch-lane.js';
 import { PatchRate } from './patch-rate.js';
 import { isDryRunRefused, whoseIs } from './patch-refusal.js';

@@ -9,8 +9,7 @@
  * | 403 by the authorizer; 500, as when a webhook cannot be reached; | the namespace's, as roles and most   |
  * | none within the time for a patch; anything else                  | webhooks are                         |
  */
-import { apiFailureOf } from './api-failure.js';
-import type { ApiFailure } from './api-request.js';
+import { apiFailureOf, type ApiFailure } from 'resilient-watcher/internal';
 
 export type Whose = 'nobody' | 'pod' | 'namespace' | 'everybody';
 

@@ -1,4 +1,5 @@
-import type { Random } from '../core/random.js';
+import type { Random } from 'resilient-watcher';
+
 import { ApiBackoff } from './api-backoff.js';
 
 /** Patches that fail together: all of them, or those of one namespace. */

@@ -1,6 +1,7 @@
-import type { Clock } from '../core/clock.js';
-import { withDeadline } from '../core/deadline.js';
-import type { ClusterClient } from './cluster-client.js';
+import type { Clock } from 'resilient-watcher';
+import { withDeadline } from 'resilient-watcher/internal';
+import type { ClusterClient } from 'resilient-watcher/kubernetes';
+
 import { ANNOTATION, type MountingPod } from './mounted-objects.js';
 import { PatchTimeout } from './patch-refusal.js';
 

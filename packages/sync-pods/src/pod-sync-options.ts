@@ -1,4 +1,4 @@
-import type { Clock } from '../core/clock.js';
+import type { Clock, Random } from 'resilient-watcher';
 import {
   flag,
   isNonEmptyString,
@@ -10,9 +10,8 @@ import {
   port,
   PORT_OPTIONS,
   resolveOptions,
-} from '../core/options.js';
-import type { Random } from '../core/random.js';
-import type { ClusterClient } from './cluster-client.js';
+} from 'resilient-watcher/internal';
+import type { ClusterClient } from 'resilient-watcher/kubernetes';
 
 /** Options of `PodSync`. */
 export interface PodSyncOptions {

@@ -1,12 +1,16 @@
-import { Component, type ComponentEvents, type ComponentStatus } from '../core/component.js';
-import { sha256 } from '../core/digest.js';
-import type { LifecycleState } from '../core/lifecycle.js';
-import { Outcome } from '../core/outcome.js';
-import type { Verdict } from '../core/status-description.js';
-import { clusterClient, type ClusterClient } from './cluster-client.js';
-import { statusOf } from './api-failure.js';
-import { clusterFailure } from './cluster-failure.js';
-import type { KubernetesError } from './kubernetes-error.js';
+import type { ComponentStatus } from 'resilient-watcher';
+import {
+  clusterFailure,
+  Component,
+  Outcome,
+  sha256,
+  statusOf,
+  type ComponentEvents,
+  type LifecycleState,
+  type Verdict,
+} from 'resilient-watcher/internal';
+import { clusterClient, type ClusterClient, type KubernetesError } from 'resilient-watcher/kubernetes';
+
 import { MountIndex } from './mount-index.js';
 import { mountingPod, type MountingPod, type ObjectKind } from './mounted-objects.js';
 import { ObjectFollower, type FollowerStep } from './object-follower.js';

@@ -1,6 +1,5 @@
-import type { Clock } from '../core/clock.js';
-import { withDeadline } from '../core/deadline.js';
-import { ApiFailure } from './api-request.js';
+import type { Clock } from 'resilient-watcher';
+import { ApiFailure, withDeadline } from 'resilient-watcher/internal';
 
 /** One line of a watch. */
 interface WatchEvent {

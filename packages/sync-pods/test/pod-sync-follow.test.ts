@@ -1,9 +1,10 @@
 /** How `PodSync` follows objects: lists of any size, watches that say nothing, and parts of a cluster that are forbidden. */
 import { healthOf } from 'resilient-watcher';
-import { PodSync, type ClusterClient, type ClusterRequest } from 'resilient-watcher/kubernetes';
+import { type ClusterClient, type ClusterRequest } from 'resilient-watcher/kubernetes';
+import { PodSync } from '@resilient-watcher/sync-pods';
 import { describe, expect, onTestFinished, test } from 'vitest';
 
-import { configMap, podOf, podSyncScene, type PodSyncScene } from '../support/pod-sync-scene.js';
+import { configMap, podOf, podSyncScene, type PodSyncScene } from './support/pod-sync-scene.js';
 
 const app = { configMap: { name: 'app' } };
 

@@ -5,13 +5,14 @@ import type { AddressInfo } from 'node:net';
 import { Readable } from 'node:stream';
 
 import { KubeConfig } from '@kubernetes/client-node';
-import { clusterClient, PodSync } from 'resilient-watcher/kubernetes';
+import { clusterClient } from 'resilient-watcher/kubernetes';
+import { PodSync } from '@resilient-watcher/sync-pods';
 import { FakeClock } from 'resilient-watcher/testing';
 import { expect, onTestFinished, test, vi } from 'vitest';
 
-import { firstServerCertificates } from '../../src/testing/local-api-server/server-certificates.js';
-import { podOf } from '../support/pod-sync-scene.js';
-import { some } from '../support/rounds.js';
+import { firstServerCertificates } from '../../../src/testing/local-api-server/server-certificates.js';
+import { podOf } from './support/pod-sync-scene.js';
+import { some } from '../../../test/support/rounds.js';
 
 type Handler = (query: URLSearchParams, response: ServerResponse) => void;
 

@@ -1,10 +1,11 @@
 /** Patches that fail: what waits for what, and what health says. */
-import { PodSync, type ClusterClient, type PodSyncOptions } from 'resilient-watcher/kubernetes';
+import { type ClusterClient } from 'resilient-watcher/kubernetes';
+import { PodSync, type PodSyncOptions } from '@resilient-watcher/sync-pods';
 import { FakeClock } from 'resilient-watcher/testing';
 import { describe, expect, onTestFinished, test } from 'vitest';
 
-import { ANNOTATION } from '../support/pod-sync-scene.js';
-import { answered, MemoryCluster, type Refusal } from '../support/memory-cluster.js';
+import { ANNOTATION } from './support/pod-sync-scene.js';
+import { answered, MemoryCluster, type Refusal } from './support/memory-cluster.js';
 
 const MANY = Array.from({ length: 40 }, (_, number) => `web-${number}`);
 

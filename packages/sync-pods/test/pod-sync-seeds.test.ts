@@ -1,11 +1,11 @@
 /** `PodSync` and an API server that refuses at random: once it refuses nothing, nobody is forgotten. */
 import fc from 'fast-check';
-import { PodSync } from 'resilient-watcher/kubernetes';
+import { PodSync } from '@resilient-watcher/sync-pods';
 import { FakeClock } from 'resilient-watcher/testing';
 import { expect, test } from 'vitest';
 
-import { answered, MemoryCluster, type Refusal } from '../support/memory-cluster.js';
-import { rounds } from '../support/rounds.js';
+import { answered, MemoryCluster, type Refusal } from './support/memory-cluster.js';
+import { rounds } from '../../../test/support/rounds.js';
 
 const NAMESPACES = ['shop', 'bank', 'mine'];
 const PODS = ['a', 'b', 'c', 'd'];

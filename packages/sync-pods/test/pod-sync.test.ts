@@ -1,8 +1,8 @@
 import { healthOf } from 'resilient-watcher';
-import { PodSync } from 'resilient-watcher/kubernetes';
+import { PodSync } from '@resilient-watcher/sync-pods';
 import { describe, expect, test } from 'vitest';
 
-import { ANNOTATION, configMap, podOf, podSyncScene, type VolumeSource } from '../support/pod-sync-scene.js';
+import { ANNOTATION, configMap, podOf, podSyncScene, type VolumeSource } from './support/pod-sync-scene.js';
 
 const app: VolumeSource = { configMap: { name: 'app' } };
 

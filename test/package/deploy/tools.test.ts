@@ -1,7 +1,7 @@
 /** The manifests of the packages through Helm and Kustomize, where these programs are on the PATH. */
 import { spawnSync } from 'node:child_process';
 import { copyFileSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 import { Deployment } from 'kubernetes-models/apps/v1';
@@ -13,7 +13,9 @@ import { manifestPath } from '../../support/deploy-folders.js';
 import { skip } from '../../support/namespace.js';
 import { temporaryDirectory } from '../../support/temporary-directory.js';
 
-const helm = fileURLToPath(new URL('../../../packages/cli/deploy/helm/', import.meta.url));
+const packages = fileURLToPath(new URL('../../../packages/', import.meta.url));
+/** The snippets of Helm. */
+const SNIPPETS = ['cli/deploy/helm/_resilient-watcher.tpl', 'sync-pods/deploy/helm/_sync-pods.tpl'];
 
 /** What a program prints; the test is skipped where there is no such program. */
 function output(context: TestContext, program: string, ...args: string[]): string {
@@ -27,7 +29,8 @@ function output(context: TestContext, program: string, ...args: string[]): strin
 function chartWith(template: string): string {
   const directory = temporaryDirectory();
   mkdirSync(join(directory, 'templates'));
-  copyFileSync(join(helm, '_resilient-watcher.tpl'), join(directory, 'templates/_resilient-watcher.tpl'));
+  for (const snippet of SNIPPETS)
+    copyFileSync(join(packages, snippet), join(directory, 'templates', basename(snippet)));
   writeFileSync(join(directory, 'Chart.yaml'), 'apiVersion: v2\nname: shop\nversion: 1.0.0\n');
   writeFileSync(join(directory, 'templates/template.yaml'), template);
   return directory;

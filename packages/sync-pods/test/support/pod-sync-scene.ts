@@ -1,8 +1,9 @@
-import { clusterClient, PodSync, type PodSyncOptions } from 'resilient-watcher/kubernetes';
+import { clusterClient } from 'resilient-watcher/kubernetes';
+import { PodSync, type PodSyncOptions } from '@resilient-watcher/sync-pods';
 import { FakeClock, type ApiObject, type LocalApiServer } from 'resilient-watcher/testing';
 import { expect, onTestFinished, vi } from 'vitest';
 
-import { clusterScene } from './cluster-scene.js';
+import { clusterScene } from '../../../../test/support/cluster-scene.js';
 
 export const ANNOTATION = 'resilient-watcher.dev/mounted-versions';
 
