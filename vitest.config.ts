@@ -31,7 +31,7 @@ const STEPS = {
   /** Programs, signals, other processes. Need the built package. */
   process: [`${TESTS}/**/process/**/*.test.ts`, '{packages/conformance/test,test/examples}/**/*.test.ts'],
   /** What only a kernel shows: mounts, limits, other users, native watchers. Need the built package. */
-  kernel: ['test/{attacks,kernel}/**/*.test.ts'],
+  kernel: [`${TESTS}/**/kernel/**/*.test.ts`, 'test/attacks/**/*.test.ts'],
   simulation: ['test/simulation/long/**/*.test.ts'],
   /** The code on the pages. Needs the built package. */
   docs: ['test/docs/runs.test.ts'],
