@@ -1,10 +1,15 @@
 /** `token` and `kubeconfig` against an API server on a real socket. */
+import { execFileSync } from 'node:child_process';
+import { once } from 'node:events';
 import { readFileSync, statSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { join } from 'node:path';
 
-import { expect, test } from 'vitest';
+import { expect, onTestFinished, test } from 'vitest';
 
 import { clusterScene, type ClusterScene } from '../../../test/support/cluster-scene.js';
 import { runMain } from './support/command-line.js';
+import { temporaryDirectory } from '../../../test/support/temporary-directory.js';
 import { account, claimsIn } from '../../../test/support/token-account.js';
 
 test('--once writes a token of the account and exits with 0; the token is printed nowhere', async () => {
@@ -75,4 +80,21 @@ test('outside of a pod and without a kubeconfig it ends at once, even without --
   const args = ['token', '--out', '/tmp/t', '--service-account', 'a/b'];
   const { code, stderr } = await runMain(args, { env: { KUBERNETES_SERVICE_HOST: '' } });
   expect([code, stderr]).toEqual([2, expect.stringMatching(/this is not a pod; give --kubeconfig/)]);
+});
+
+test('a token is not written to a pipe, a socket or a device, and it is said what to do', async () => {
+  const directory = temporaryDirectory();
+  const [pipe, socket] = [join(directory, 'pipe'), join(directory, 'socket')];
+  execFileSync('mkfifo', [pipe]);
+  const server = createServer().listen(socket);
+  onTestFinished(() => void server.close());
+  await once(server, 'listening');
+  for (const out of [pipe, socket, '/dev/null']) {
+    const args = ['token', '--out', out, '--service-account', 'ci/builder', '--kubeconfig', '/nowhere'];
+    const { code, stderr } = await runMain(args);
+    expect([code, stderr], out).toEqual([
+      2,
+      expect.stringMatching(/is a pipe.*cannot be replaced; write to a file/),
+    ]);
+  }
 });

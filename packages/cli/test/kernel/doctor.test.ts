@@ -1,8 +1,7 @@
-/** `doctor` on real mounts, limits and permissions. */
+/** `doctor` on real mounts and under real limits. */
 import { spawnSync } from 'node:child_process';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 
 import type { Diagnosis } from 'resilient-watcher/doctor';
 import { KubeletVolume } from 'resilient-watcher/testing';
@@ -78,30 +77,6 @@ test('FUSE reports no events: updates are found by polling', async (context) => 
   source.publish({ n: '1' });
   await program.until(/mounted: changed n\n/);
   expect(await program.terminated()).toBe(0);
-});
-
-test('a path that the permission model of Node.js denies is named, with the flag to start with', async () => {
-  const mounted = volume();
-  const application = fileURLToPath(new URL('../../../../', import.meta.url));
-  const flag = process.allowedNodeEnvironmentFlags.has('--permission')
-    ? '--permission'
-    : '--experimental-permission';
-  const allowing = (...paths: string[]): ProgramOptions => ({
-    env: { NODE_OPTIONS: [flag, ...paths.map((path) => `--allow-fs-read=${path}`)].join(' ') },
-  });
-  const denied = await doctor(mounted.directory, allowing(application));
-  expect([denied.code, denied.page.findings]).toMatchObject([
-    3,
-    [
-      {
-        id: 'NODE_PERMISSION',
-        message: expect.stringContaining(`"${mounted.directory}"`) as string,
-        fix: expect.stringContaining('--allow-fs-read') as string,
-      },
-    ],
-  ]);
-  const allowed = await doctor(mounted.directory, allowing(application, mounted.directory));
-  expect([allowed.code, allowed.ids]).toEqual([0, []]);
 });
 
 test.each([

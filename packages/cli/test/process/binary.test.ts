@@ -1,4 +1,4 @@
-/** The program as a process: its exit code, a terminal, and a disk that is full. */
+/** The program as a process: its exit code, a terminal and a disk that is full. */
 import { spawnSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 
@@ -10,9 +10,15 @@ import { temporaryDirectory } from '../../../../test/support/temporary-directory
 
 const TIME = String.raw`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z`;
 
-test('a wrong command line ends the program with 2', async () => {
+test('a wrong command line ends the program with 2, as does a token for its pipe', async () => {
   const { code, stdout, stderr } = await runCli(['wach', '/etc']);
   expect([code, stdout, stderr]).toEqual([2, '', expect.stringContaining("unknown command 'wach'")]);
+  const account = ['--service-account', 'ci/builder', '--kubeconfig', '/nowhere'];
+  const piped = await runCli(['token', '--out', '/dev/stdout', ...account]);
+  expect([piped.code, piped.stderr]).toEqual([
+    2,
+    expect.stringContaining('--out /dev/stdout is a pipe, a socket or a device'),
+  ]);
 });
 
 test('a full disk behind stdout is a failure of doctor, --help and --version, and does not keep watch from acting', async () => {
