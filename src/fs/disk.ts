@@ -5,7 +5,7 @@
  * |---------------------------|-----------------------------------------------------------------------------------|
  * | on a local file system    | is made at once, unless another look of the same event has made it                |
  * | where a call may hang     | is awaited, after all others on the same mount; fails with ESTALE if the mount is |
- * |                           | replaced in the meantime (mounts.ts)                                              |
+ * |                           | replaced in the meantime (mounts.ts). What is not there is asked for again        |
  */
 import type { BigIntStats, Dirent } from 'node:fs';
 
@@ -124,17 +124,26 @@ export class Disk {
   }
 
   *#wait<T>(path: string, call: Call<T>, known?: Map<string, T>): Steps<T | undefined> {
-    try {
-      // Run by itself, so that it closes its descriptor even if nobody waits for it any longer.
-      const answer = (yield this.#mounts.inTurn(path, async () => call(this.#forms.soon, path))) as T;
-      if (answer !== undefined) known?.set(path, answer);
-      return answer;
-    } catch (error) {
-      if (!isAbsent(error)) throw error;
-      return undefined;
+    for (let asked = 1; asked <= MAX_ASKED; asked += 1) {
+      try {
+        // Run by itself, so that it closes its descriptor even if nobody waits for it any longer.
+        const answer = (yield this.#mounts.inTurn(path, async () => call(this.#forms.soon, path))) as T;
+        if (answer === undefined) continue;
+        known?.set(path, answer);
+        return answer;
+      } catch (error) {
+        if (!isAbsent(error)) throw error;
+      }
     }
+    return undefined;
   }
 }
+
+/**
+ * How often a file system in user space is asked before nothing is there. Looking up the name and asking for the file are
+ * two requests to it; a file that is renamed over between them is gone, although there is one at every instant.
+ */
+const MAX_ASKED = 3;
 
 /** A call in both of its forms. */
 type Call<T> = (calls: Lookups, path: string) => Answer<T | undefined>;

@@ -38,8 +38,6 @@ export type Resolution = { readonly route: Route } & (
       /** Every link resolved. */
       readonly path: string;
       readonly stat: BigIntStats;
-      /** The `mtime` of its directory, ns: when an entry was last added, removed or renamed there. */
-      readonly entryNs: bigint;
     }
   | {
       readonly kind: 'missing';
@@ -202,7 +200,7 @@ export function* resolve(path: string, disk: Disk): Steps<Resolution> {
   if (place === '') stat = yield* disk.lstat('/');
   if (!stat)
     return denied ? unreadable(denied, route) : yield* missing(place, directory, route, undefined, disk);
-  return { kind: 'found', path: place || '/', stat, entryNs: directory?.mtimeNs ?? 0n, route };
+  return { kind: 'found', path: place || '/', stat, route };
 }
 
 /** The paths of links that were followed. @param links see `Way`. */

@@ -1,17 +1,16 @@
 /** Recognizes a volume without a revision by the entries of its directory. */
-import type { Dirent } from 'node:fs';
-
 import type { Steps } from '../core/steps.js';
 import { within } from './absolute-path.js';
 import type { Disk } from './disk.js';
+import type { Entry } from './listing.js';
 import { DATA_LINK, isRevisionName, isUserVisible, KUBELET_PENDING_LINK } from './volume-layout.js';
 
-export function isDataLink(entry: Dirent): boolean {
+export function isDataLink(entry: Entry): boolean {
   return entry.name === DATA_LINK && entry.isSymbolicLink();
 }
 
 /** Whether a directory is a volume without its `..data`, as in the gap of a swap. */
-export function isVolumeInGap(entries: readonly Dirent[]): boolean {
+export function isVolumeInGap(entries: readonly Entry[]): boolean {
   if (entries.some(({ name }) => name === DATA_LINK)) return false;
   return entries.some(
     (entry) => entry.name === KUBELET_PENDING_LINK || (isRevisionName(entry.name) && entry.isDirectory()),
@@ -19,7 +18,7 @@ export function isVolumeInGap(entries: readonly Dirent[]): boolean {
 }
 
 /** Whether a directory is or was a volume: its keys lead to `..data`, or it has no file of its own. */
-export function* looksLikeVolume(path: string, entries: readonly Dirent[], disk: Disk): Steps<boolean> {
+export function* looksLikeVolume(path: string, entries: readonly Entry[], disk: Disk): Steps<boolean> {
   if (entries.some(isDataLink)) return true;
   const shown = entries.filter(({ name }) => isUserVisible(name));
   if (isVolumeInGap(entries) && shown.every((entry) => entry.isDirectory())) return true;

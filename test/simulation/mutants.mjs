@@ -153,8 +153,8 @@ export const MUTANTS = [
   [
     'a file in place counts as renamed',
     file,
-    'isRenamed: mtimeNs < ctimeNs && mtimeNs < entryNs &&',
-    'isRenamed: mtimeNs <= ctimeNs && mtimeNs <= entryNs &&',
+    'if (mtimeNs >= ctimeNs || nlink === 0n) return false;',
+    'if (nlink === 0n) return false;',
   ],
   [
     'a link in the same tick is later',

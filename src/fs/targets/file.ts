@@ -9,7 +9,9 @@
  * | is no longer a regular file, or is gone                 | the result is undefined                    |
  */
 import type { BigIntStats } from 'node:fs';
+import { dirname } from 'node:path';
 
+import { errnoOf } from '../../core/errno.js';
 import type { Steps } from '../../core/steps.js';
 import type { Disk } from '../disk.js';
 import {
@@ -31,8 +33,6 @@ export interface FilePlace {
   /** Every link resolved. */
   readonly realPath: string;
   readonly way: Way;
-  /** See `Resolution`. */
-  readonly entryNs: bigint;
 }
 
 /** How a file is read. */
@@ -62,11 +62,11 @@ export function* fileAt(
   const keptOfThis = stat && stat.size > maxContentBytes ? 'identities' : kept;
   const before = known && stampAt(place, known, keptOfThis);
   if (stat && before?.timestampsAreReliable && isUnchanged(stat, before.inode)) return known;
-  if (stat && keptOfThis === 'identities') return unreadFile(place, stat, wanted);
+  if (stat && keptOfThis === 'identities') return yield* unreadFile(place, stat, wanted, disk);
   const reading = yield* disk.read(place.realPath, keptOfThis === 'identities' ? -1 : maxContentBytes, stat);
   if (!reading?.stat.isFile()) return undefined;
   const { stat: found, bytes, isSteady } = reading;
-  if (!bytes) return unreadFile(place, found, wanted);
+  if (!bytes) return yield* unreadFile(place, found, wanted, disk);
   const digest = kept === 'contents' ? undefined : digestOf(bytes);
   const isSame = known && (digest ? known.digest === digest : FileSnapshot.bytesOf(known)?.equals(bytes));
   if (isSame && isSteady && before && isUnchanged(found, before.inode)) {
@@ -74,18 +74,19 @@ export function* fileAt(
     return known;
   }
   const content = digest ? undefined : isSame ? FileSnapshot.bytesOf(known) : bytes;
-  return fileOf(place, found, isSteady, wanted, { content, digest, size: bytes.length });
+  return yield* fileOf(place, found, isSteady, wanted, { content, digest, size: bytes.length }, disk);
 }
 
 /** A file that is compared by inode and timestamps. @param hasFailed whether it should have been read. */
-export function unreadFile(
+export function* unreadFile(
   place: FilePlace,
   stat: BigIntStats,
   wanted: FileWanted,
+  disk: Disk,
   hasFailed = false,
-): FileSnapshot {
+): Steps<FileSnapshot> {
   const rest = { content: undefined, digest: statDigest(stat), size: Number(stat.size) };
-  return fileOf(place, stat, true, wanted, rest, hasFailed);
+  return yield* fileOf(place, stat, true, wanted, rest, disk, hasFailed);
 }
 
 /** The stamp of the known file, if it was found here and kept as wanted. */
@@ -95,15 +96,16 @@ function stampAt({ realPath, way }: FilePlace, known: FileSnapshot, wanted: Kept
   return isHere && stamp.isSteady && FileSnapshot.keptOf(known) === wanted ? stamp : undefined;
 }
 
-function fileOf(
-  { path, realPath, way: { links, retargetedNs, revision, volume }, entryNs }: FilePlace,
+function* fileOf(
+  { path, realPath, way: { links, retargetedNs, revision, volume } }: FilePlace,
   stat: BigIntStats,
   isSteady: boolean,
   { now }: FileWanted,
   rest: { readonly content: Buffer | undefined; readonly digest: string | undefined; readonly size: number },
+  disk: Disk,
   hasFailed = false,
-): FileSnapshot {
-  const { mode, mtimeNs, ctimeNs, nlink } = stat;
+): Steps<FileSnapshot> {
+  const { mode, mtimeNs } = stat;
   const stamp: FileStamp = {
     inode: inodeOf(stat),
     restMs: restOf(stat),
@@ -112,10 +114,23 @@ function fileOf(
     volume,
     isSteady,
     isOlderThanLinks: mtimeNs < retargetedNs,
-    // A chmod stamps only the file, and an unlink says nothing about its bytes. A file that was created here and
-    // written since was written after its directory changed.
-    isRenamed: mtimeNs < ctimeNs && mtimeNs < entryNs && ctimeNs <= entryNs + RENAME_NS && nlink > 0n,
+    isRenamed: yield* wasRenamed(realPath, stat, disk),
     hasFailed,
   };
   return new FileSnapshot({ path, realPath, revision, mode: Number(mode) & PERMISSIONS, stamp, ...rest });
+}
+
+/** Whether the last write of a file came before it was renamed or linked to its place. */
+function* wasRenamed(path: string, { mtimeNs, ctimeNs, nlink }: BigIntStats, disk: Disk): Steps<boolean> {
+  // An unlink says nothing about its bytes.
+  if (mtimeNs >= ctimeNs || nlink === 0n) return false;
+  let entryNs: bigint | undefined;
+  try {
+    // Asked after the file: a file that is replaced all the time has come after any earlier answer.
+    entryNs = (yield* disk.afresh.lstat(dirname(path)))?.mtimeNs;
+  } catch (error) {
+    if (errnoOf(error) === undefined) throw error;
+  }
+  // A chmod stamps only the file. A file that was created here and written since was written after its directory changed.
+  return entryNs !== undefined && mtimeNs < entryNs && ctimeNs <= entryNs + RENAME_NS;
 }

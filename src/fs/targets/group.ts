@@ -135,12 +135,12 @@ export class GroupTarget implements Target {
     if (resolution.kind === 'missing') return undefined;
     if (resolution.kind === 'unreadable')
       throw hasMoved(resolution.error.cause) ? resolution.error.cause : resolution.error;
-    const { path: realPath, stat, entryNs, route } = resolution;
+    const { path: realPath, stat, route } = resolution;
     if (!stat.isFile()) {
       const what = stat.isDirectory() ? 'a directory' : 'a device, a pipe or a socket';
       throw wrongPath(realPath, `it is ${what}; every path of a group must name a file`);
     }
-    const place = { path, realPath, way: route, entryNs };
+    const place = { path, realPath, way: route };
     const known = this.#last && filesIn(this.#last.snapshot).get(key);
     const { maxContentBytes } = this.#limits;
     return (yield* fileAt(place, stat, known, { kept: 'contents', maxContentBytes, now }, disk)) ?? MOVED;

@@ -158,13 +158,13 @@ export class PathTarget implements Target {
   }
 
   *#fileAt(found: FoundPath, now: number, disk: Disk): Steps<Observation | Moved> {
-    const { path: realPath, stat, entryNs, route } = found;
+    const { path: realPath, stat, route } = found;
     if (this.#tree) {
       const error = wrongPath(realPath, 'it is not a directory, but a tree is watched');
       return { kind: 'unreadable', error, consulted: route };
     }
     const { maxContentBytes } = this.#limits;
-    const place = { path: this.path, realPath, way: route, entryNs };
+    const place = { path: this.path, realPath, way: route };
     const before = this.#last?.snapshot;
     const known = before?.kind === 'file' ? before : undefined;
     const file = yield* fileAt(place, stat, known, { kept: 'contents', maxContentBytes, now }, disk);

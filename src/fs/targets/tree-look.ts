@@ -16,7 +16,7 @@
  * | replaced while it is     | is visited again, with everything that was found through a link that was retargeted in   |
  * | read                     | the meantime: so what lies in one volume comes from one revision                         |
  */
-import type { BigIntStats, Dirent } from 'node:fs';
+import type { BigIntStats } from 'node:fs';
 
 import { errnoOf, hasMoved, isExhausted } from '../../core/errno.js';
 import { nextSlice, type Steps } from '../../core/steps.js';
@@ -26,15 +26,16 @@ import { MAX_ATTEMPTS, MOVED, type Moved } from '../attempts.js';
 import { directoriesAbove } from '../directories-above.js';
 import type { Disk } from '../disk.js';
 import { identityOf, inodeOf, timestampsAreReliable, isUnchanged } from '../file-identity.js';
+import { entriesOf, type Entry } from '../listing.js';
 import { VERIFIED_AT_ONCE } from '../observation.js';
 import { isInRevision, joinWays, resolve, wereRetargeted } from '../resolve.js';
 import { FileSnapshot } from '../snapshot.js';
 import { readingError } from '../target-error.js';
 import { childOf, nameOf } from '../tree-key.js';
 import { isDataLink, isVolumeInGap, looksLikeVolume } from '../volume-entries.js';
-import { isUserVisible } from '../volume-layout.js';
+import { DATA_LINK, isUserVisible } from '../volume-layout.js';
 import { fileAt, unreadFile, type FilePlace, type FileWanted } from './file.js';
-import type { TreeDirectory, TreeLookOptions, TreeNodes, Visited } from './tree-nodes.js';
+import type { TreeLookOptions, TreeNodes, Visited } from './tree-nodes.js';
 import type { TreeVisits } from './tree-visits.js';
 import { readTreeVolume } from './tree-volume.js';
 import { KnownVolume } from './volume.js';
@@ -59,7 +60,6 @@ export class TreeLook {
   readonly #links = new Set<string>();
   readonly #unlisted: Visited[] = [];
   readonly #volumes: Visited[] = [];
-  readonly #entryTimes = new Map<string, bigint>();
   #isLastAttempt = false;
 
   /** @param visits what to visit; the entries that this leads to are added. */
@@ -85,7 +85,6 @@ export class TreeLook {
       // Nothing else of this attempt counts in the next one.
       this.#visits.startOver();
       this.#listed.clear();
-      this.#entryTimes.clear();
     }
     return 'unstable';
   }
@@ -140,20 +139,8 @@ export class TreeLook {
       const isLinked = parent?.isLinked === true;
       this.#directory({ key, path, stat, way, isLinked, directories: [] });
     } else if (stat?.isFile() && scope.includes(key)) {
-      const entryNs = yield* this.#entryNs(parent, disk);
-      yield* this.#file(key, { path: within(options.path, key), realPath: path, way, entryNs }, stat, disk);
+      yield* this.#file(key, { path: within(options.path, key), realPath: path, way }, stat, disk);
     } else this.#nodes.remove(key);
-  }
-
-  /** When an entry of a directory was last added, removed or renamed, ns. */
-  *#entryNs(parent: TreeDirectory | undefined, disk: Disk): Steps<bigint> {
-    if (!parent) return 0n;
-    let entryNs = this.#entryTimes.get(parent.key);
-    if (entryNs === undefined) {
-      entryNs = (yield* disk.lstat(parent.path))?.mtimeNs ?? 0n;
-      this.#entryTimes.set(parent.key, entryNs);
-    }
-    return entryNs;
   }
 
   /** Returns whether the file could be read, or was replaced. */
@@ -170,7 +157,7 @@ export class TreeLook {
       if (!hasMoved(error) || this.#isLastAttempt) {
         isRead = false;
         const isSame = known && isUnchanged(stat, FileSnapshot.stampOf(known).inode);
-        file = isSame ? known : unreadFile(place, stat, wanted, true);
+        file = isSame ? known : yield* unreadFile(place, stat, wanted, disk, true);
       }
     }
     // It was replaced after it was found.
@@ -214,14 +201,16 @@ export class TreeLook {
     const { key, path } = visited;
     const { isRecursive } = this.#look.options;
     let stat: BigIntStats | undefined;
-    let entries: readonly Dirent[] | undefined;
+    let entries: readonly Entry[] | undefined;
     const parent = this.#nodes.parentOf(key);
     // Since it was found, the directory above it was removed, or became a volume, which shows only its keys.
     if (key !== '' && (!parent || parent.volume)) return;
+    const known = this.#nodes.directories.get(key);
     try {
       stat = yield* disk.lstat(path);
       if (stat && this.#nodes.isAlias(key, identityOf(stat), visited.isLinked)) return;
-      entries = stat?.isDirectory() ? yield* disk.list(path) : undefined;
+      const before = known?.volume ? [DATA_LINK] : known?.names;
+      entries = stat?.isDirectory() ? yield* entriesOf(path, before, disk) : undefined;
     } catch (error) {
       this.#unreadable(key, path, error);
       return;
@@ -231,7 +220,6 @@ export class TreeLook {
       this.#nodes.removeDirectory(key);
       return;
     }
-    const known = this.#nodes.directories.get(key);
     const isVolume = isRecursive && entries.some(isDataLink);
     if (!isRecursive && (yield* looksLikeVolume(path, entries, disk))) return 'gap';
     const visible = entries.filter(({ name }) => isUserVisible(name));
@@ -268,7 +256,7 @@ export class TreeLook {
   }
 
   /** In a large directory, files with known names are visited only for hints, and in turn by resyncs. */
-  #visitListed(key: string, entries: readonly Dirent[]): void {
+  #visitListed(key: string, entries: readonly Entry[]): void {
     const isPartial =
       this.#look.extent !== 'all' && entries.length > VERIFIED_AT_ONCE && !this.#visits.isVerified(key);
     for (const entry of entries) {
@@ -297,8 +285,8 @@ export class TreeLook {
     this.#visits.notice(key, way);
     try {
       if (link.kind === 'found' && link.stat.isFile() && scope.includes(key)) {
-        const { path: realPath, stat, entryNs } = link;
-        const place = { path: within(options.path, key), realPath, way, entryNs };
+        const { path: realPath, stat } = link;
+        const place = { path: within(options.path, key), realPath, way };
         const isRead = yield* this.#file(key, place, stat, disk);
         if (!isRead) directories = [...directories, ...(yield* directoriesAbove(realPath, disk.afresh))];
       } else if (link.kind === 'found' && link.stat.isDirectory() && options.followLinks) {

@@ -221,15 +221,14 @@ function* readRevision(
       const key = `${below}${entry.name}`;
       const found = { path: within(path, key), realPath: within(directory, entry.name) };
       if (entry.isDirectory()) unlisted.push(`${key}/`);
-      else if (entry.isFile()) {
-        places.push({ key, place: { ...found, way: revision.way, entryNs: stat.mtimeNs } });
-      } else if (entry.isSymbolicLink()) {
+      else if (entry.isFile()) places.push({ key, place: { ...found, way: revision.way } });
+      else if (entry.isSymbolicLink()) {
         const link = yield* resolve(found.realPath, disk);
         through.push(...link.route.directories);
         if (link.kind === 'unreadable' && link.error.cause !== undefined) throw link.error.cause as Error;
         if (link.kind !== 'found' || !link.stat.isFile()) continue;
         const way = joinWays(revision.way, link.route);
-        places.push({ key, place: { path: found.path, realPath: link.path, way, entryNs: link.entryNs } });
+        places.push({ key, place: { path: found.path, realPath: link.path, way } });
       }
     }
   }
