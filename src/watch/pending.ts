@@ -128,6 +128,25 @@ export function dueEach(
   return { due, next };
 }
 
+/**
+ * For the first report: nothing is due before everything that was seen at first. What has come since is reported with it
+ * if it is due by then.
+ */
+export function dueAtFirst(pending: ReadonlyMap<string, Pending>, now: number): Due {
+  let [first, firstDue, next] = [Infinity, 0, Infinity];
+  for (const { firstSeen, dueAt } of pending.values()) {
+    if (firstSeen < first) [first, firstDue] = [firstSeen, dueAt];
+    else if (firstSeen === first) firstDue = Math.max(firstDue, dueAt);
+  }
+  if (firstDue > now) return { due: [], next: firstDue };
+  const due: string[] = [];
+  for (const [key, { dueAt }] of pending) {
+    if (dueAt <= now) due.push(key);
+    else next = Math.min(next, dueAt);
+  }
+  return { due, next };
+}
+
 /** Reports everything when the last difference is due; keys dropped by `remove()` at once. */
 export function dueTogether(
   pending: ReadonlyMap<string, Pending>,

@@ -13,11 +13,12 @@
  * | unreadable        | anything else                  | `unreadable`, after `missingGraceMs`; the files are kept   |
  * | partly unreadable | as above                       | the same, and the rest is reported                         |
  *
- * | the files of        | are reported                                                         |
- * |---------------------|----------------------------------------------------------------------|
- * | a volume            | together                                                             |
- * | a group             | together; retargeted links wait `groupSettleMs` for the others       |
- * | a directory, a tree | each when it is due; one that is due waits `settleMs` for the others |
+ * | the files of        | are reported                                                            |
+ * |---------------------|-------------------------------------------------------------------------|
+ * | a volume            | together                                                                |
+ * | a group             | together; retargeted links wait `groupSettleMs` for the others          |
+ * | a directory, a tree | first, all that were there at the start; then each when it is due: one  |
+ * |                     | that is due waits `settleMs` for the others                             |
  *
  * In a directory or tree, the keys of one volume are due together. In the first report, and in that of a file that was
  * added with `add`, a file is also complete if it was last written before `settleMs`. What `remove` has changed is
@@ -39,7 +40,15 @@ import {
 } from '../fs/snapshot.js';
 import type { TargetError } from '../fs/target-error.js';
 import { differenceOf, filterKeys, isEmpty, keysOf, type ChangeCause, type KeyDifference } from './change.js';
-import { dueEach, dueTogether, seenAgain, vanishedOf, type Look, type Pending } from './pending.js';
+import {
+  dueAtFirst,
+  dueEach,
+  dueTogether,
+  seenAgain,
+  vanishedOf,
+  type Look,
+  type Pending,
+} from './pending.js';
 import { isPartlyRetargeted, KIND, volumeOf, waitsFor, type SeenFiles, type WaitOptions } from './waits.js';
 import type { WatcherEvent } from './watcher-events.js';
 
@@ -274,15 +283,17 @@ export class Reporter {
     look: Look,
   ): number {
     const { now } = look;
-    const { due, next } = this.#reportsEachFile(snapshot)
-      ? dueEach(
-          pending,
-          this.#options.settleMs,
-          (key) => volumeOf(files.get(key) ?? this.#files.get(key)),
-          (key) => this.#regrouped.has(key),
-          look,
-        )
-      : dueTogether(pending, othersAt, (key) => this.#regrouped.has(key) && !files.has(key), now);
+    const { due, next } = !this.#reportsEachFile(snapshot)
+      ? dueTogether(pending, othersAt, (key) => this.#regrouped.has(key) && !files.has(key), now)
+      : !this.#hasReported
+        ? dueAtFirst(pending, now)
+        : dueEach(
+            pending,
+            this.#options.settleMs,
+            (key) => volumeOf(files.get(key) ?? this.#files.get(key)),
+            (key) => this.#regrouped.has(key),
+            look,
+          );
     // A directory that has appeared is reported with the first of its files.
     const isDue = new Set(due.length === 1 && due[0] === KIND && pending.size > 1 ? [] : due);
     this.#pending = new Map([...this.#pending, ...[...pending].filter(([key]) => !isDue.has(key))]);

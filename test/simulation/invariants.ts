@@ -34,8 +34,14 @@ export function checkReports(
     for (const report of reports) {
       const text = report.units.get(unit) ?? NOTHING;
       wasTold ||= text !== NOTHING;
-      // What was being written at the start is told when it is complete.
-      if (!wasTold && isBusy(states, report.at)) continue;
+      // What comes during the start and is being written is told when it is complete.
+      if (!wasTold && isBusy(states, report.at)) {
+        if (!wasAlwaysThere(states, since, report.at)) continue;
+        throw new Violation(
+          3,
+          `${unit}: was always there, but is not in the report at ${report.at.toFixed(1)}`,
+        );
+      }
       const found = states.findIndex(
         (state, at) => at >= index && state.text === text && isDue(state, report.at, patience),
       );
@@ -43,6 +49,10 @@ export function checkReports(
       index = found;
     }
   }
+}
+
+function wasAlwaysThere(states: readonly State[], since: number, at: number): boolean {
+  return states.every(({ from, to, text }) => to < since || from > at || text !== NOTHING);
 }
 
 /** Twice the longest grace, ms. */

@@ -1,4 +1,5 @@
 /** Runs one schedule, and says which invariant it violates. */
+import { BUSY_KINDS } from './busy.js';
 import { Choices } from './choices.js';
 import { HABITS } from './consumers/habits.js';
 import { hang } from './consumers/hanging.js';
@@ -40,7 +41,7 @@ const REST_MS = 1_500;
 const LOSSY_REST_MS = 12_000;
 
 /** What is watched in one way or another. */
-const WATCHED: Readonly<Record<string, Kind>> = { ...KINDS, ...SCENES, ...POLLED, denied };
+const WATCHED: Readonly<Record<string, Kind>> = { ...KINDS, ...SCENES, ...POLLED, ...BUSY_KINDS, denied };
 
 /** Programs with ways of their own. */
 const PROGRAMS: Readonly<Record<string, (world: World) => Promise<void>>> = {

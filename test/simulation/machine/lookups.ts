@@ -8,6 +8,7 @@ import type { Process } from './process.js';
 /** As `statfs` tells the types of file systems. */
 const MAGIC: Readonly<Record<string, number>> = {
   ext4: 0xef53,
+  btrfs: 0x9123683e,
   xfs: 0x58465342,
   tmpfs: 0x01021994,
   overlay: 0x794c7630,
@@ -25,7 +26,13 @@ export const lookupCalls = {
     try {
       const found = lookup(process, path, 'keep');
       if (!found.place && options?.throwIfNoEntry === false) return undefined;
-      return existing(found).entry.inode.stat;
+      const { inode } = existing(found).entry;
+      if (inode.storage.type.startsWith('fuse')) {
+        // The kernel has asked for the name. Now it asks for the attributes of what was there.
+        process.enter('lstat', path);
+        if (inode.nlink === 0) throw new Errno('ENOENT');
+      }
+      return inode.stat;
     } catch (error) {
       const isMissing = error instanceof Errno && error.code === 'ENOENT';
       if (isMissing && options?.throwIfNoEntry === false) return undefined;
@@ -57,9 +64,13 @@ export const lookupCalls = {
     const { inode } = existing(lookup(process, path, 'follow')).entry;
     if (inode.kind !== 'directory') throw new Errno('ENOTDIR');
     if (!isAllowed(process, inode, READ)) throw new Errno('EACCES');
-    return [...inode.entries.keys()].sort().map((name) => {
+    const entries = new Map(inode.entries);
+    // A rename gives an entry a new place, behind the end of a listing that has begun.
+    if (inode.storage.type === 'btrfs') process.enter('readdir', path);
+    const names = [...entries.keys()].filter((name) => inode.entries.get(name) === entries.get(name));
+    return names.sort().map((name) => {
       const shown = encoding === 'buffer' ? Buffer.from(name) : name;
-      const kind = inode.entries.get(name)?.inode.kind ?? 'file';
+      const kind = entries.get(name)?.inode.kind ?? 'file';
       return withFileTypes === true ? new DirectoryEntry(shown, kind) : shown;
     });
   },

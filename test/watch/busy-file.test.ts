@@ -1,0 +1,157 @@
+/** A file that is replaced or written all the time, beside others: it is always there, so it is in the first report. */
+import { appendFileSync, lstatSync, renameSync, utimesSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+
+import {
+  readVolume,
+  ResilientWatcher,
+  type FileSystem,
+  type ResilientWatcherOptions,
+} from 'resilient-watcher';
+import { FakeClock } from 'resilient-watcher/testing';
+import { expect, onTestFinished, test } from 'vitest';
+
+import { fsWith, slowFs, type Called } from '../support/intercepted-fs.js';
+import { temporaryDirectory } from '../support/temporary-directory.js';
+
+const LONG_AGO = Date.now() / 1_000 - 1_000_000;
+
+/** A directory with two files that were written long ago. */
+function scene() {
+  const directory = temporaryDirectory();
+  const [busy, other] = [join(directory, 'busy'), join(directory, 'other')];
+  for (const path of [busy, other]) writeFileSync(path, 'text');
+  for (const path of [busy, other]) utimesSync(path, LONG_AGO, LONG_AGO);
+  /** Replaces the file by another one, which was written a second ago. */
+  const replace = (): void => {
+    const next = join(temporaryDirectory(), 'next');
+    writeFileSync(next, 'text');
+    const before = lstatSync(directory).mtimeMs;
+    // Until it is later by the clock of the file system.
+    do {
+      utimesSync(next, LONG_AGO, Date.now() / 1_000 - 1);
+      renameSync(next, `${busy}.new`);
+      renameSync(`${busy}.new`, next);
+    } while (lstatSync(directory).mtimeMs - before < 2);
+    renameSync(next, busy);
+  };
+  return { directory, busy, other, replace };
+}
+
+type Scene = ReturnType<typeof scene>;
+
+/** What is watched, by what it is called. */
+const TARGETS: Record<
+  string,
+  (scene: Scene) => readonly [string | readonly string[], ResilientWatcherOptions]
+> = {
+  'a directory': ({ directory }) => [directory, {}],
+  'a tree': ({ directory }) => [directory, { recursive: true }],
+  'a group': ({ busy, other }) => [[other, busy], {}],
+  'a file': ({ busy }) => [busy, {}],
+};
+
+const namesIn = (paths: Iterable<string>): string[] =>
+  [...paths].map((path) => path.replace(/.*\//, '')).sort();
+
+function watch([path, options]: ReturnType<(typeof TARGETS)[string]>, clock: FakeClock, fs?: FileSystem) {
+  const watcher = new ResilientWatcher(path, { clock, fs, backend: 'poll', resyncIntervalMs: 0, ...options });
+  onTestFinished(() => watcher.close());
+  const reported: string[][] = [];
+  watcher.on('change', ({ current }) => reported.push(namesIn(current.files.keys())));
+  return { watcher, reported };
+}
+
+/** Before each call with this name for this path, as often as is said. */
+function before(name: string, path: string, times: number, act: () => void) {
+  let left = times;
+  return ({ args, make }: Called): unknown => {
+    if (String(args[0]) === path && left > 0) {
+      left -= 1;
+      act();
+    }
+    return make();
+  };
+}
+
+test.each(['a directory', 'a tree'])(
+  '%s is reported with a file that is renamed over while it is listed, which the listing misses',
+  async (kind) => {
+    const { directory, busy, replace, ...rest } = scene();
+    let listings = 0;
+    const fs = fsWith({
+      readdir: ({ args, make }) => {
+        const entries = make() as { name: string }[];
+        if (String(args[0]) !== directory || (listings += 1) > 3) return entries;
+        replace();
+        return entries.filter(({ name }) => name !== 'busy');
+      },
+    });
+    const target = TARGETS[kind]?.({ directory, busy, replace, ...rest }) ?? [directory, {}];
+    const { watcher, reported } = watch(target, new FakeClock(Date.now()), fs);
+    await watcher.start();
+    expect(reported).toEqual([['busy', 'other']]);
+    listings = 0;
+    await watcher.check();
+    expect(reported).toHaveLength(1);
+    listings = 0;
+    const { files } = await readVolume(directory, { fs });
+    expect(namesIn(files.keys())).toEqual(['busy', 'other']);
+  },
+);
+
+test.each(Object.entries(TARGETS))(
+  '%s is reported with a file that is renamed over between the two requests for it to a file server',
+  async (_, targetIn) => {
+    const place = scene();
+    let left = 2;
+    const lstat = ({ args, make }: Called): unknown =>
+      String(args[0]) === place.busy && (left -= 1) >= 0 ? undefined : make();
+    const fs = slowFs({ lstat });
+    const target = targetIn(place);
+    const { watcher, reported } = watch(target, new FakeClock(Date.now()), fs);
+    await watcher.start();
+    const names = target[0] === place.busy ? ['busy'] : ['busy', 'other'];
+    expect(reported).toEqual([names]);
+    left = 2;
+    const { files } = await readVolume(place.directory, { fs });
+    expect(namesIn(files.keys())).toEqual(['busy', 'other']);
+  },
+);
+
+test.each(Object.entries(TARGETS))(
+  '%s is reported at once with a file that is replaced after its directory was looked at',
+  async (_, targetIn) => {
+    const place = scene();
+    const fs = fsWith({ lstat: before('lstat', place.busy, 1, place.replace) });
+    const clock = new FakeClock(Date.now());
+    const { watcher, reported } = watch(targetIn(place), clock, fs);
+    const started = watcher.start().catch(() => undefined);
+    await clock.advance(10);
+    await watcher.idle();
+    expect(reported).toHaveLength(1);
+    await started;
+  },
+);
+
+test.each(['a directory', 'a tree', 'a group'])(
+  '%s is first reported with a file that is written all the time, and files that come later do not delay that',
+  async (kind) => {
+    const place = scene();
+    const clock = new FakeClock(Date.now());
+    const [path, options] = TARGETS[kind]?.(place) ?? ['', {}];
+    appendFileSync(place.busy, ' and more');
+    const { watcher, reported } = watch([path, { ...options, maxSettleMs: 400 }], clock);
+    const state = { hasStarted: false };
+    void watcher.start().then(() => (state.hasStarted = true));
+    for (let count = 0; !state.hasStarted && count < 100; count += 1) {
+      await clock.advance(10);
+      appendFileSync(place.busy, ' and more');
+      writeFileSync(join(place.directory, `later-${count}`), 'text');
+      await clock.advance(10);
+    }
+    expect(state.hasStarted).toBe(true);
+    expect(reported[0]).toEqual(expect.arrayContaining(['busy', 'other']));
+    expect(clock.monotonic()).toBeLessThan(1_000);
+  },
+);
