@@ -114,7 +114,8 @@ async function program(
  */
 async function played(steps: readonly string[], cwd: string, port: number): Promise<string[]> {
   const seen: string[] = [];
-  onTestFailed(() => console.error(seen.join('\n')));
+  const printed: string[] = [];
+  onTestFailed(() => console.error(printed.join('\n')));
   const run = (step: string): void => void execFileSync('sh', ['-c', step.slice(2)], { cwd });
   for (const step of steps) {
     if (!step.startsWith('$ ')) break;
@@ -131,8 +132,12 @@ async function played(steps: readonly string[], cwd: string, port: number): Prom
   const { stdout } = child as unknown as { stdout: Readable }; // not null: it is a pipe
   const lines = createInterface({ input: stdout })[Symbol.asyncIterator]();
   const answers: string[] = [];
-  const next = async (): Promise<string> =>
-    answers.shift() ?? ((await lines.next()) as IteratorResult<string, undefined>).value ?? '(no more)';
+  const next = async (): Promise<string> => {
+    const line =
+      answers.shift() ?? ((await lines.next()) as IteratorResult<string, undefined>).value ?? '(no more)';
+    printed.push(line);
+    return line;
+  };
   let isChanged = false;
   let mayBeAny = false;
   for (const step of steps.slice(seen.length)) {
