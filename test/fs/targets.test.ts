@@ -30,6 +30,24 @@ describe('a tree', () => {
     expect(scene.errors).toEqual([]);
   });
 
+  test('whose root is a volume that cannot be read is unreadable, also from the start', async () => {
+    const scene = new ScriptedScene();
+    const volume = new KubeletVolume(scene.at('root'));
+    volume.publish({ key: 'text' });
+    let isDenied = true;
+    const fs = faultyFileSystem((name, [path]) => {
+      if (isDenied && name === 'readdir' && String(path).includes('/..20')) throw errno('EACCES', String(path));
+    });
+    await scene.watch(scene.at('root'), { recursive: true, fs });
+    await scene.settle();
+    expect(scene.watcher.status().target).toBe('unreadable');
+    expect(scene.watcher.current).toBeUndefined();
+    isDenied = false;
+    await scene.hint();
+    await scene.comesTo('key=text');
+    expect(scene.watcher.status().target).toBe('tree');
+  });
+
   test.each(['..2026_01_01_00_00_00.1', '..hand-made'])(
     'never shows the inside of a volume, even while its ..data is missing (%s)',
     async (revision) => {

@@ -34,7 +34,7 @@ export function startSimulation(count: number): Simulation {
   const waiting: ((process: ChildProcess) => void)[] = [];
 
   const start = (file: string): ChildProcess => {
-    const child = fork(file, { execArgv: ['--max-semi-space-size=32'] });
+    const child = fork(file, { execArgv: ['--max-semi-space-size=32', '--no-warnings'] });
     processes.push(child);
     return child;
   };

@@ -38,7 +38,7 @@ export class Readability {
   readonly #periods: Period[] = [];
   #isInPart = false;
   /** Whether a directory could not be listened to. */
-  #isDeaf = false;
+  isDeaf = false;
 
   /** @param needs asked as root after each step of the world. */
   constructor(world: World, needs: (fs: Fs) => Needs) {
@@ -48,7 +48,7 @@ export class Readability {
     const note = (): void => {
       const needed = needs(root.fs);
       this.#note(isDenied(reader.fs, needed));
-      this.#isDeaf ||= needed.above.some((path) => fails(() => list(reader.fs, path)));
+      this.isDeaf ||= needed.above.some((path) => fails(() => list(reader.fs, path)));
       this.#isInPart = needed.contents?.some((path) => fails(() => read(reader.fs, path))) === true;
     };
     note();
@@ -79,6 +79,8 @@ export class Readability {
     const withResync = graceMs + SLACK_MS + (resyncMs === 0 ? Infinity : resyncMs);
     const events = told.filter(({ name }) => name === 'unreadable' || name === 'readable');
     for (const { at, name } of events) {
+      // Of a tree, a part that could not be read before is left out.
+      if (isTree && name === 'readable') continue;
       const isCaused = this.#periods.some(
         ({ isDenied, from, to }) => isDenied !== (name === 'readable') && from <= at && to >= at - withResync,
       );
@@ -87,7 +89,7 @@ export class Readability {
     for (const { isDenied, from, to } of this.#periods) {
       const end = Math.min(to, this.#world.now);
       if (isDenied === undefined) continue;
-      const patience = isDenied || this.#isDeaf ? withResync : graceMs + SLACK_MS;
+      const patience = isDenied || this.isDeaf ? withResync : graceMs + SLACK_MS;
       if (end - Math.max(from, since) < patience || (isTree && from < since)) continue;
       const last = events.findLast(({ at }) => at < to)?.name;
       if ((last === 'unreadable') === isDenied) continue;

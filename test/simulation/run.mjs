@@ -12,7 +12,7 @@ try {
   await bundle('main.ts', file);
   const { status } = spawnSync(
     process.execPath,
-    ['--max-semi-space-size=32', '--enable-source-maps', file, ...process.argv.slice(2)],
+    ['--max-semi-space-size=32', '--enable-source-maps', '--no-warnings', file, ...process.argv.slice(2)],
     {
       stdio: 'inherit',
     },

@@ -98,7 +98,7 @@ async function play(world: World, kind: string): Promise<void> {
     await world.through(done, 'a call of the program');
     if (failure !== undefined) throw failure as Error;
     watching.check();
-    if (!needsResync) watching.checkCalm(readability !== undefined);
+    if (!needsResync) watching.checkCalm(readability !== undefined, readability?.isDeaf);
     if (!world.isLossy) {
       const isTree = scene.options.recursive !== undefined;
       const since = isTree ? (watching.reports[0]?.at ?? Infinity) : watching.since;

@@ -229,6 +229,7 @@ export class PathTarget implements Target {
     }
     this.#volume = undefined;
     const { files, limited, unreadable, unlinked } = reading;
+    if (unreadable && files.size === 0) return { kind: 'unreadable', error: unreadable, consulted: reading };
     return this.#found(this.#tree ? 'tree' : 'directory', path, undefined, files, {
       consulted: reading,
       limited,

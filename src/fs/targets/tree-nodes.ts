@@ -106,9 +106,9 @@ export class TreeNodes {
     return this.#reads ? this.#totals.limited : undefined;
   }
 
-  /** Why a part with known files cannot be read now. Parts that could never be read are left out. */
+  /** Why the root, or a part with known files, cannot be read now. Other parts that could never be read are left out. */
   get unreadablePart(): TargetError | undefined {
-    for (const [key, error] of this.unreadable) if (this.#isKnown(key)) return error;
+    for (const [key, error] of this.unreadable) if (key === '' || this.#isKnown(key)) return error;
     return undefined;
   }
 

@@ -125,12 +125,11 @@ export class Watching {
   /**
    * 5, 6: if no event was lost and no call fails, no resync finds anything, and nothing is unreadable.
    * @param isDenied whether permissions were taken away.
-   * @param mayBeDeaf whether what was not listened to for a while is found by polls.
+   * @param isDeaf whether something could not be listened to for a while.
    */
-  checkCalm(isDenied = false, mayBeDeaf = isDenied): void {
-    // A directory that may be entered but not listed cannot be listened to.
-    const isDeaf = mayBeDeaf && this.#isPolled;
-    if (this.#resyncs > 0 && !isDeaf)
+  checkCalm(isDenied = false, isDeaf = false): void {
+    // What is polled is found by the resync, too.
+    if (this.#resyncs > 0 && !isDeaf && !(isDenied && this.#isPolled))
       throw new Violation(5, `${this.#resyncs} changes were found by a resync only`);
     if (this.#isUnreadable && !isDenied) throw new Violation(6, 'unreadable');
   }
