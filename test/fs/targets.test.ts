@@ -36,7 +36,8 @@ describe('a tree', () => {
     volume.publish({ key: 'text' });
     let isDenied = true;
     const fs = faultyFileSystem((name, [path]) => {
-      if (isDenied && name === 'readdir' && String(path).includes('/..20')) throw errno('EACCES', String(path));
+      if (isDenied && name === 'readdir' && String(path).includes('/..20'))
+        throw errno('EACCES', String(path));
     });
     await scene.watch(scene.at('root'), { recursive: true, fs });
     await scene.settle();

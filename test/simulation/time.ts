@@ -37,8 +37,15 @@ export const elapsed = (): number => now;
 
 export const monotonic = (): number => began + now;
 
+/** How far the wall clock has been set, by the ms since the schedule began. */
+let setBy: (elapsed: number) => number = () => 0;
+
+export function setWallClock(by: (elapsed: number) => number): void {
+  setBy = by;
+}
+
 /** Epoch ms. */
-export const wallClock = (): number => EPOCH + now;
+export const wallClock = (): number => EPOCH + now + setBy(now);
 
 /** Time goes on; nothing is run. */
 export function advance(ms: number): void {

@@ -12,6 +12,7 @@
 import { randomOf, type Choices } from './choices.js';
 import { setRandom, settled } from './globals.js';
 import { Errno, Machine, type Process } from './machine/machine.js';
+import { skewOf } from './skew.js';
 import * as time from './time.js';
 
 /** What an actor yields after each system call: nothing, or how long it does nothing, ms. */
@@ -57,9 +58,6 @@ const STEPS_A_PASS = 16;
 /** More turns than any schedule needs. */
 const MAX_TURNS = 20_000;
 
-/** How far the clock of the file system is ahead of ours, as that of a file server, by seed. */
-const SKEWS_MS = [0, 0, 0, 0, -200, 0, 3_000, 3_600_000];
-
 export class World {
   readonly choices: Choices;
   readonly random: () => number;
@@ -93,11 +91,11 @@ export class World {
     this.random = randomOf(seed ^ 0x5eed);
     setRandom(this.random);
     this.trace = isTraced ? [] : undefined;
-    const skewMs = SKEWS_MS[seed % SKEWS_MS.length] ?? 0;
+    const skewAt = skewOf(seed);
     this.machine = new Machine({
       random: this.random,
       tickMs: choices.oneOf([4, 0, 10] as const),
-      now: () => time.wallClock() + skewMs,
+      now: () => time.wallClock() + skewAt(time.elapsed()),
     });
     this.#density = choices.oneOf([0.02, 0.005, 0.08, 0.3]);
     this.#faults = choices.oneOf([0, 0, 0, 0, 0.02, 0.15]);

@@ -163,8 +163,10 @@ export class Machine {
       this.#lastStampMs = ms;
       return this.#lastStamp;
     }
-    const ns = BigInt(Math.floor(ms * 1_000)) * 1_000n;
-    this.#lastStamp = ns > this.#lastStamp ? ns : this.#lastStamp + 1n;
+    // The clock may be set back.
+    this.#lastStamp =
+      ms === this.#lastStampMs ? this.#lastStamp + 1n : BigInt(Math.floor(ms * 1_000)) * 1_000n;
+    this.#lastStampMs = ms;
     return this.#lastStamp;
   }
 }
