@@ -30,14 +30,20 @@ describe('a tree', () => {
     expect(scene.errors).toEqual([]);
   });
 
-  test('whose root is a volume that cannot be read is unreadable, also from the start', async () => {
+  test.each([
+    ['is a volume that cannot be read', 'readdir', '/..20'],
+    ['may be listed but not entered', 'lstat', '/root/'],
+  ])('whose root %s is unreadable, also from the start', async (_, call, part) => {
     const scene = new ScriptedScene();
-    const volume = new KubeletVolume(scene.at('root'));
-    volume.publish({ key: 'text' });
+    if (call === 'readdir') new KubeletVolume(scene.at('root')).publish({ key: 'text' });
+    else {
+      mkdirSync(scene.at('root'));
+      writeFileSync(scene.at('root/key'), 'text');
+    }
     let isDenied = true;
     const fs = faultyFileSystem((name, [path]) => {
-      if (isDenied && name === 'readdir' && String(path).includes('/..20'))
-        throw errno('EACCES', String(path));
+      if (isDenied && name === call && String(path).includes(part))
+        throw Object.assign(errno('EACCES', String(path)), { syscall: call });
     });
     await scene.watch(scene.at('root'), { recursive: true, fs });
     await scene.settle();

@@ -48,7 +48,9 @@ export class Readability {
     const note = (): void => {
       const needed = needs(root.fs);
       this.#note(isDenied(reader.fs, needed));
-      this.isDeaf ||= needed.above.some((path) => fails(() => list(reader.fs, path)));
+      this.isDeaf ||= [...needed.above, ...needed.directories].some((path) =>
+        fails(() => list(reader.fs, path)),
+      );
       this.#isInPart = needed.contents?.some((path) => fails(() => read(reader.fs, path))) === true;
     };
     note();

@@ -108,8 +108,11 @@ export class TreeNodes {
 
   /** Why the root, or a part with known files, cannot be read now. Other parts that could never be read are left out. */
   get unreadablePart(): TargetError | undefined {
+    if (this.unreadable.size === 0) return undefined;
     for (const [key, error] of this.unreadable) if (key === '' || this.#isKnown(key)) return error;
-    return undefined;
+    const entries = [...(this.directories.get('')?.names ?? [])].map((name) => this.unreadable.get(name));
+    // A directory that may be listed but not entered.
+    return entries.every(isOfLookup) ? entries[0] : undefined;
   }
 
   /** The directory at this path, every link resolved. */
@@ -259,6 +262,9 @@ export class TreeNodes {
     return mergeDirectories([...route, ...links, ...listed]);
   }
 }
+
+const isOfLookup = (error: TargetError | undefined): boolean =>
+  (error?.cause as NodeJS.ErrnoException | undefined)?.syscall === 'lstat';
 
 /** Whether a path is one of these, or below one of them. */
 function isBelow(path: string, these: ReadonlySet<string>): boolean {
