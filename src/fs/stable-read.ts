@@ -56,6 +56,7 @@ export async function stableRead(target: Target, { fs, clock, random }: ReadingP
     startTurnBudget();
     const disk = new Disk(fs, Mounts.of(fs), noAnswers());
     const seen = await run(target.look('all', clock.now(), disk));
+    if (seen.kind === 'found' && seen.unreadable?.code === 'ERR_TARGET_DIRECTORY') throw seen.unreadable;
     if (seen.kind === 'found') return seen.snapshot;
     if (seen.kind === 'unreadable') throw seen.error;
     if (seen.kind === 'missing') {

@@ -4,6 +4,7 @@ import { onAbort } from '../core/abort.js';
 import { Component } from '../core/component.js';
 import type { Snapshot } from '../fs/snapshot.js';
 import { stableRead } from '../fs/stable-read.js';
+import { refuseDirectories } from '../fs/targets/group.js';
 import { isGroup, targetAt, type TargetPath } from '../fs/targets/target-at.js';
 import type { Target } from '../fs/observation.js';
 import { describe } from '../core/options.js';
@@ -25,8 +26,9 @@ const NO_STREAMS: readonly ChangeStream[] = [];
  * long as the process lives.
  *
  * The path may be a plain file, a link, a key of a volume, or a volume; it may not exist yet, at any depth, and what is
- * there may become something else. A group of files is given as an array. `start()` reports the current state as the
- * first `change`.
+ * there may become something else. A group of files is given as an array; `start()` rejects with a `TargetError`
+ * (`ERR_TARGET_DIRECTORY`) if one of its paths is a directory then. `start()` reports the current state as the first
+ * `change`.
  *
  * ```ts
  * const watcher = new ResilientWatcher('/etc/policy/policy.yaml');
@@ -131,7 +133,8 @@ export class ResilientWatcher
   /**
    * Adds a file to a group, or includes a removed path of a tree again, with everything below it. The path need not
    * exist. Resolves when the files at the path have been reported, as a `change` in which their keys are `added`; if
-   * other files of a group are changing at that moment, together with these. While a file of the group or the root of
+   * other files of a group are changing at that moment, together with these. A directory that is added to a group is
+   * `unreadable`, and the other files are watched nevertheless. While a file of the group or the root of
    * the tree cannot be read, nothing is added: then it resolves when `unreadable` has been emitted, and the files are
    * reported when all can be read again.
    *
@@ -189,6 +192,10 @@ export class ResilientWatcher
 
   protected override get purpose(): string {
     return `watch "${this.path}"`;
+  }
+
+  protected override onStart(): Promise<void> {
+    return refuseDirectories(this.#target, this.#options.fs);
   }
 
   protected override onRunning(): Promise<void> {

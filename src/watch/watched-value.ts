@@ -26,6 +26,7 @@ import { Outcome } from '../core/outcome.js';
 import type { StatusDescription } from '../core/status-description.js';
 import type { ValueSource } from '../core/value-source.js';
 import type { Snapshot } from '../fs/snapshot.js';
+import { TargetError } from '../fs/target-error.js';
 import type { WatcherWarning } from './watcher-events.js';
 import { ResilientWatcher } from './resilient-watcher.js';
 import { WATCHER_OPTION_NAMES, type ResilientWatcherOptions } from './watcher-options.js';
@@ -274,7 +275,9 @@ export abstract class WatchedValue<
   }
 
   protected override async onStart(): Promise<void> {
-    await this.#watcher.start();
+    await this.#watcher.start().catch((cause: unknown) => {
+      throw cause instanceof TargetError ? this.unavailable(cause.message, { cause }) : cause;
+    });
     this.#explainAbsence();
   }
 

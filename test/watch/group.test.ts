@@ -1,9 +1,9 @@
 /** A group: files in several places, one snapshot. */
 import { execFileSync } from 'node:child_process';
-import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
-import { ResilientWatcher } from 'resilient-watcher';
+import { ResilientWatcher, waitFor } from 'resilient-watcher';
 import { KubeletVolume } from 'resilient-watcher/testing';
 import { describe, expect, test } from 'vitest';
 
@@ -62,18 +62,83 @@ describe('a group', () => {
     ).toEqual(['group +one ~ -', 'group +two ~ -', 'group + ~ -one', 'missing + ~ -two']);
   });
 
-  test('with a directory among its members is unreadable until that is a file', async () => {
+  test.each<[string, (path: string) => void]>([
+    ['a directory', (path) => mkdirSync(path)],
+    ['an empty directory behind a link', (path) => symlinkSync(`${path}-dir`, path)],
+    ['a volume', (path) => new KubeletVolume(path).publish({ key: 'value' })],
+  ])('with %s among its members does not start, and says what to do instead', async (_, arrange) => {
+    const scene = new ScriptedScene();
+    const path = scene.at('member');
+    mkdirSync(`${path}-dir`);
+    writeFileSync(scene.at('file'), '1');
+    arrange(path);
+    const watcher = scene.create([scene.at('file'), path]);
+    const changes: unknown[] = [];
+    watcher.on('change', (change) => changes.push(change));
+    const refusal = {
+      name: 'TargetError',
+      code: 'ERR_TARGET_DIRECTORY',
+      path,
+      message: `Cannot watch "${path}" as part of a group: it is a directory; give it a watcher of its own, with "recursive" if needed`,
+    };
+    await expect(watcher.start()).rejects.toMatchObject(refusal);
+    await expect(watcher.snapshot()).rejects.toMatchObject(refusal);
+    await expect(waitFor([scene.at('file'), path])).rejects.toMatchObject(refusal);
+    expect([watcher.state, changes, scene.backend.subscribed]).toEqual(['idle', [], 0]);
+
+    rmSync(path, { recursive: true });
+    writeFileSync(path, '2');
+    await watcher.start();
+    expect(changes).toHaveLength(1);
+    await watcher.close();
+  });
+
+  test('of one directory in an array does not start', async () => {
+    const scene = new ScriptedScene();
+    await expect(scene.create([scene.root]).start()).rejects.toThrow(/as part of a group: it is a directory/);
+  });
+
+  test('goes on with the others when a member becomes a directory, which is unreadable by name', async () => {
     const scene = new ScriptedScene();
     const [one, two] = [join(scene.root, 'one'), join(scene.root, 'two')];
-    mkdirSync(one);
     writeFileSync(two, '2');
     await scene.watch([one, two]);
+    mkdirSync(one);
     await scene.settle();
-    expect(scene.errors).toEqual([expect.objectContaining({ code: 'ERR_TARGET_PATH', path: one })]);
+    expect(scene.errors).toEqual([expect.objectContaining({ code: 'ERR_TARGET_DIRECTORY', path: one })]);
+    scene.takeChanges();
+    writeFileSync(two, '2!');
+    await scene.settle();
+    expect(Object.values(scene.takeChanges().at(-1)?.files ?? {})).toEqual(['2!']);
     rmSync(one, { recursive: true });
     writeFileSync(one, '1');
     await scene.settle();
-    expect(Object.values(scene.takeChanges().at(-1)?.files ?? {})).toEqual(['1', '2']);
+    expect(Object.values(scene.takeChanges().at(-1)?.files ?? {})).toEqual(['1', '2!']);
+    expect(scene.errors).toHaveLength(1);
+  });
+
+  test('is unreadable, and not missing, when all that is there are directories', async () => {
+    const scene = new ScriptedScene();
+    const one = join(scene.root, 'one');
+    await scene.watch([one, join(scene.root, 'two')]);
+    mkdirSync(one);
+    await scene.settle();
+    expect(scene.watcher.status().target).toBe('unreadable');
+  });
+
+  test('reports the others when a directory is added', async () => {
+    const scene = new ScriptedScene();
+    const [one, two] = [join(scene.root, 'one'), join(scene.root, 'two')];
+    writeFileSync(one, '1');
+    mkdirSync(two);
+    await scene.watch([one]);
+    await scene.watcher.add(two);
+    await scene.settle();
+    expect(scene.errors).toEqual([expect.objectContaining({ code: 'ERR_TARGET_DIRECTORY', path: two })]);
+    scene.takeChanges();
+    writeFileSync(one, '1!');
+    await scene.settle();
+    expect(Object.values(scene.takeChanges().at(-1)?.files ?? {})).toEqual(['1!']);
   });
 
   test.each<[unknown, RegExp]>([

@@ -1,22 +1,25 @@
 /**
  * A group of files as one target: their contents come from one instant.
  *
- * | the members                           | the group is |
- * |---------------------------------------|--------------|
- * | all of them are missing               | missing      |
- * | some are missing                      | the others   |
- * | one is no file, or cannot be read     | unreadable   |
- * | a link was retargeted during the read | read again   |
+ * | the members                           | the group is                                            |
+ * |---------------------------------------|---------------------------------------------------------|
+ * | all of them are missing               | missing                                                 |
+ * | some are missing                      | the others                                              |
+ * | some are directories                  | the others, and partly unreadable; refused at the start |
+ * | one is a device, or cannot be read    | unreadable                                              |
+ * | a link was retargeted during the read | read again                                              |
  */
 import { errnoOf, hasMoved } from '../../core/errno.js';
-import { nextSlice, type Steps } from '../../core/steps.js';
+import { nextSlice, run, type Steps } from '../../core/steps.js';
 import type { WatchedDirectory } from '../../core/watch-backend.js';
 import { attempts, MOVED, type Moved } from '../attempts.js';
+import type { ReadingCalls } from '../calls.js';
 import { withPathTo } from '../directories-above.js';
-import type { Disk } from '../disk.js';
+import { Disk, noAnswers } from '../disk.js';
 import { isSameInode } from '../file-identity.js';
 import { absoluteGivenPath } from '../given-path.js';
 import { haveSameDirectories, mergeDirectories } from '../merge-directories.js';
+import { Mounts } from '../mounts.js';
 import type { Consulted, Found, Extent, Observation, Regrouped, Target } from '../observation.js';
 import type { ReadLimits } from '../read-limits.js';
 import { resolve, wereRetargeted, type Resolution } from '../resolve.js';
@@ -31,8 +34,40 @@ type Members = ReadonlyMap<string, string>;
 interface Member {
   readonly key: string;
   readonly resolution: Resolution;
-  /** Undefined if it is missing. */
+  /** Undefined if it is missing, or a directory. */
   readonly file: FileSnapshot | undefined;
+}
+
+/**
+ * Nothing in a directory would ever be reported by a group, so a watcher does not start with one. One that appears later
+ * is `unreadable`, because the other members are watched already.
+ * @throws {TargetError} (rejects) `ERR_TARGET_DIRECTORY`.
+ */
+export async function refuseDirectories(target: Target, fs: ReadingCalls): Promise<void> {
+  if (!(target instanceof GroupTarget)) return;
+  const mounts = Mounts.of(fs);
+  for (const path of target.paths) await mounts.ask(path);
+  const path = await run(firstDirectory(target.paths, new Disk(fs, mounts, noAnswers())));
+  if (path !== undefined) throw directoryInGroup(path);
+}
+
+function* firstDirectory(paths: readonly string[], disk: Disk): Steps<string | undefined> {
+  for (const path of paths) {
+    yield* nextSlice();
+    try {
+      const at = yield* resolve(path, disk);
+      if (at.kind === 'found' && at.stat.isDirectory()) return path;
+    } catch (error) {
+      // The first look reports it.
+      if (errnoOf(error) === undefined) throw error;
+    }
+  }
+  return undefined;
+}
+
+function directoryInGroup(path: string): TargetError {
+  const message = `Cannot watch "${path}" as part of a group: it is a directory; give it a watcher of its own, with "recursive" if needed`;
+  return new TargetError('ERR_TARGET_DIRECTORY', path, message);
 }
 
 /** The files at several paths. */
@@ -136,9 +171,9 @@ export class GroupTarget implements Target {
     if (resolution.kind === 'unreadable')
       throw hasMoved(resolution.error.cause) ? resolution.error.cause : resolution.error;
     const { path: realPath, stat, route } = resolution;
+    if (stat.isDirectory()) return undefined;
     if (!stat.isFile()) {
-      const what = stat.isDirectory() ? 'a directory' : 'a device, a pipe or a socket';
-      throw wrongPath(realPath, `it is ${what}; every path of a group must name a file`);
+      throw wrongPath(realPath, 'it is a device, a pipe or a socket; every path of a group must name a file');
     }
     const place = { path, realPath, way: route };
     const known = this.#last && filesIn(this.#last.snapshot).get(key);
@@ -150,6 +185,7 @@ export class GroupTarget implements Target {
   #known(members: Members, read: readonly Member[]): Found | undefined {
     if (!this.#last || this.#shown !== members) return undefined;
     const known = filesIn(this.#last.snapshot);
+    if (this.#last.unreadable?.path !== directoryIn(members, read)?.path) return undefined;
     if (this.#last.unlinked?.size !== unlinkedIn(read).size) return undefined;
     if (!read.every(({ key, file }) => known.get(key) === file)) return undefined;
     return haveSameDirectories(this.#last.consulted, consultedFor(read)) ? this.#last : undefined;
@@ -162,14 +198,16 @@ export class GroupTarget implements Target {
     const wasAddedOrRemoved: Regrouped | undefined =
       before === members ? undefined : (key) => before.get(key) !== members.get(key);
     const files = new Map(read.flatMap(({ key, file }) => (file ? [[key, file] as const] : [])));
+    const unreadable = directoryIn(members, read);
     const gaps = read.flatMap(({ resolution }) => (resolution.kind === 'missing' ? [resolution] : []));
+    if (files.size === 0 && unreadable) return { kind: 'unreadable', error: unreadable, consulted };
     if (files.size === 0) {
       const isGap = gaps.some((gap) => gap.isGap);
       return { kind: 'missing', isGap, changedNs: gaps[0]?.changedNs ?? 0n, consulted, wasAddedOrRemoved };
     }
     const { path } = this;
     const snapshot = new SetSnapshot({ kind: 'group', path, realPath: path, revision: undefined, files });
-    this.#last = { kind: 'found', snapshot, consulted, unlinked: unlinkedIn(read) };
+    this.#last = { kind: 'found', snapshot, consulted, unreadable, unlinked: unlinkedIn(read) };
     return wasAddedOrRemoved ? { ...this.#last, wasAddedOrRemoved } : this.#last;
   }
 }
@@ -179,6 +217,12 @@ function unlinkedIn(read: readonly Member[]): ReadonlySet<string> {
   return new Set(
     read.flatMap(({ resolution }) => (resolution.kind === 'missing' ? (resolution.unlinkedIn ?? []) : [])),
   );
+}
+
+/** Why the first member that is a directory is not read. */
+function directoryIn(members: Members, read: readonly Member[]): TargetError | undefined {
+  const directory = read.find(({ resolution, file }) => resolution.kind === 'found' && !file);
+  return directory && directoryInGroup(members.get(directory.key) ?? '');
 }
 
 function pathOf(resolution: Resolution): string {

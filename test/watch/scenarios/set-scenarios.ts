@@ -235,7 +235,8 @@ export const setScenarios: Scenarios = {
     await scene.reports('one=1 two=1');
     unlinkSync(one);
     mkdirSync(one);
-    await scene.fails('ERR_TARGET_PATH');
+    await scene.fails('ERR_TARGET_DIRECTORY');
+    await scene.comesTo('two=1');
     rmSync(one, { recursive: true });
     symlinkSync('v/key', one);
     await scene.reports('one=volume two=1');
