@@ -38,6 +38,7 @@ export { finding } from './doctor/finding.js';
 export { apiFailureOf, pauseAfter, statusOf } from './kubernetes/api-failure.js';
 export { ApiFailure, TooLong } from './kubernetes/api-request.js';
 export { clusterFailure } from './kubernetes/cluster-failure.js';
+export { podServer } from './kubernetes/pod-access.js';
 export { isCaRemoved } from './tls/certificate-set.js';
 export { endLater } from './tls/client-connections.js';
 export { DRAIN_MS, generationsOf } from './tls/generation.js';

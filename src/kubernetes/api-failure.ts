@@ -2,7 +2,7 @@ import { parseGmtDate } from '../core/clock.js';
 import { errnoOf } from '../core/errno.js';
 import { TokenError, type TokenErrorCode } from '../core/token-error.js';
 import { PackageError } from '../core/package-error.js';
-import { KubernetesError } from './kubernetes-error.js';
+import { KubernetesError, NotInPodError } from './kubernetes-error.js';
 import { redact } from '../core/redaction.js';
 import { redactError } from '../core/resilient-error.js';
 import { ApiFailure } from './api-request.js';
@@ -105,7 +105,8 @@ const LOCAL_CODE = /^ERR_(?!TLS|SSL|HTTP|STREAM)/;
 
 /** Why there was no answer. */
 export function otherFailure(error: unknown): { readonly code: TokenErrorCode; readonly reason: string } {
-  if (error instanceof PackageError) return { code: 'ERR_TOKEN_CLIENT', reason: error.message };
+  if (error instanceof PackageError || error instanceof NotInPodError)
+    return { code: 'ERR_TOKEN_CLIENT', reason: error.message };
   if (error instanceof KubernetesError) return { code: 'ERR_TOKEN_REQUEST', reason: error.message };
   // `fetch` only reports that it failed; the reason is in the chain of causes.
   for (let link = error, depth = 0; link instanceof Error && depth < 5; link = link.cause, depth += 1) {

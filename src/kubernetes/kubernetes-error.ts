@@ -4,3 +4,10 @@ import { CodedError } from '../core/resilient-error.js';
 export class KubernetesError extends CodedError<'KubernetesError'> {
   override readonly name = 'KubernetesError';
 }
+
+/** There is no API server in the environment of the process, which does not change: no attempt will succeed. */
+export class NotInPodError extends KubernetesError {
+  constructor(message: string) {
+    super('ERR_KUBECONFIG', message);
+  }
+}

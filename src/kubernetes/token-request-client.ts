@@ -108,6 +108,7 @@ const OPTIONS = {
  * | `ERR_TOKEN_TIMEOUT`      | (or an earlier step) took too long                   | wait                         |
  * | `ERR_TOKEN_NETWORK`      | was not reached, or is not trusted                   | check the network and the CA |
  * | `ERR_TOKEN_CLIENT`       | was not called: `@kubernetes/client-node` is missing | install it                   |
+ * |                          | was not called: this is not a pod                    | set `kubeConfig`             |
  * | `ERR_TOKEN_REQUEST`      | failed in another way (5xx)                          | see `cause`                  |
  *
  * @throws {TypeError} for a wrong option.

@@ -41,7 +41,7 @@ const REPEATED = ['start', 'close', 'unreadable', 'readable', 'degraded', 'recov
  * | starting          | the file is watched, or cannot be     | refreshing                                      |
  * | refreshing        | a valid token                         | waiting, by the schedule; deliver it            |
  * |                   | an error, an invalid token, a timeout | retrying, with backoff; keep the current one    |
- * |                   | the client cannot work                | failed; keep the current one                    |
+ * |                   | the client cannot work                | failed; keep the current one; `start()` rejects |
  * |                   | the file changes                      | as above, and then refreshing again             |
  * |                   | `refresh()`, a 401 is reported        | the attempt in progress answers it              |
  * | waiting, retrying | its time has come                     | refreshing                                      |
@@ -70,6 +70,8 @@ export class TokenRefresher
   readonly #outcome = new NextOutcome<ServiceAccountToken>();
   #attempting: Promise<void> | undefined;
   #refused: ServiceAccountToken | undefined;
+  #starting: Promise<void> | undefined;
+  #started: Promise<void> | undefined;
 
   /**
    * Does no I/O.
@@ -122,10 +124,16 @@ export class TokenRefresher
   /**
    * Watches the token file and makes the first attempt. Resolves when the attempt and the first call of each sink have
    * ended, even if they failed; `get()` shows whether there is a token. A second call returns the same promise.
+   * @throws {TokenError} (rejects) `ERR_TOKEN_CLIENT` when the client cannot work, as outside a pod: no attempt follows.
    * @throws {ClosedError} (rejects) after `close()`; the signal's reason when that has aborted.
    */
   override start(): Promise<void> {
-    return markHandled(super.start());
+    const started = super.start();
+    if (started !== this.#starting) {
+      this.#starting = started;
+      this.#started = markHandled(started.then(() => this.#throwIfFailed()));
+    }
+    return this.#started ?? started;
   }
 
   /**
@@ -212,6 +220,11 @@ export class TokenRefresher
     this.#expiry.clear();
     this.#outcome.reject(this.lifetime.signal.reason as Error);
     await Promise.all([this.#tokenFile?.close(), ...this.#deliveries.map((delivery) => delivery.close())]);
+  }
+
+  #throwIfFailed(): void {
+    const { error } = this.#record;
+    if (this.#phase === 'failed' && error) throw error;
   }
 
   #onJump(): void {

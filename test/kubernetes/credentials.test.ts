@@ -268,7 +268,7 @@ test('a missing or unusable client-node is reported as such, once, and not as a 
     onTestFinished(() => refresher.close());
     const errors: unknown[] = [];
     refresher.on('error', (error) => errors.push(error));
-    await refresher.start();
+    await expect(refresher.start()).rejects.toMatchObject({ code: 'ERR_TOKEN_CLIENT' });
     await clock.advance(3_600_000);
     expect(errors).toMatchObject([
       {

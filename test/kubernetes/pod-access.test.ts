@@ -1,10 +1,10 @@
 /** Tokens for a pod, which needs no Kubernetes client for them. */
-import { rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { inspect } from 'node:util';
 
-import type { TokenCredential } from 'resilient-watcher';
+import { TokenRefresher, type TokenCredential } from 'resilient-watcher';
 import { tokenRequestClient } from 'resilient-watcher/kubernetes';
-import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import { afterEach, beforeEach, expect, onTestFinished, test, vi } from 'vitest';
 
 import type { FileSystem } from '../../src/core/file-system.js';
 import { clusterScene, type ClusterScene } from '../support/cluster-scene.js';
@@ -63,6 +63,47 @@ test('the token and the authority of the pod are read for each request, and both
   await expect(request()).rejects.toMatchObject({ code: 'ERR_TOKEN_NETWORK' });
   await scene.project();
   await request();
+});
+
+test('outside a pod a refresher does not start, and says what to do', async () => {
+  vi.stubEnv('KUBERNETES_SERVICE_HOST', '');
+  const client = tokenRequestClient({ namespace: 'ci', serviceAccount: 'builder' });
+  const refresher = new TokenRefresher({ client, tokenFile: false });
+  onTestFinished(() => refresher.close());
+  refresher.on('error', () => {});
+  await expect(refresher.start()).rejects.toMatchObject({
+    code: 'ERR_TOKEN_CLIENT',
+    message: expect.stringMatching(/so this is not a pod: set the option kubeConfig$/) as string,
+    cause: { code: 'ERR_KUBECONFIG' },
+  });
+  expect(refresher.state).toBe('failed');
+});
+
+test('in a pod a refresher waits for a CA and a token that are written later', async () => {
+  const scene = await clusterScene();
+  const ca = `${scene.directory}/projected/ca.crt`;
+  const kept = readFileSync(ca);
+  rmSync(`${scene.directory}/projected`, { recursive: true });
+  const { hostname, port } = new URL(scene.server.url);
+  vi.stubEnv('KUBERNETES_SERVICE_HOST', hostname);
+  vi.stubEnv('KUBERNETES_SERVICE_PORT', port);
+  const fs = podFileSystem(`${scene.directory}/projected`);
+  const refresher = new TokenRefresher({
+    client: tokenRequestClient({ namespace: 'ci', serviceAccount: 'builder', fs }),
+    tokenFile: false,
+    retryDelayMs: 1,
+    maxRetryDelayMs: 1,
+    minIntervalMs: 0,
+  });
+  onTestFinished(() => refresher.close());
+  const retried = new Promise<Error>((resolve) => refresher.once('retry', ({ error }) => resolve(error)));
+  await refresher.start();
+  expect((await retried).message).toContain('ca.crt');
+  mkdirSync(`${scene.directory}/projected`);
+  writeFileSync(ca, kept);
+  const { token } = await scene.server.mint('ci', 'builder');
+  writeFileSync(`${scene.directory}/projected/token`, token);
+  await vi.waitFor(() => expect(refresher.current).toBeDefined(), { timeout: 60_000 });
 });
 
 test.each([

@@ -183,7 +183,6 @@ test.each<[string, (scene: ClusterScene) => Partial<TokenRequestClientOptions>, 
     'ERR_KUBECONFIG',
     'it is a directory',
   ],
-  ['no pod', () => ({}), 'ERR_KUBECONFIG', 'this is not a pod'],
   ['a kubeconfig that is empty', (scene) => fileWith(scene, ''), 'ERR_KUBECONFIG', 'Cannot use'],
   [
     'a kubeconfig that is no YAML',

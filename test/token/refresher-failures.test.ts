@@ -188,11 +188,13 @@ describe('failure', () => {
   });
 });
 
-test('a client that cannot work is reported once as an `error`, and not called again', async () => {
+test('a client that cannot work is refused by start(), reported once as an `error`, and not called again', async () => {
   const { refresher, clock, client, events } = refresherScene();
   const error = new TokenError('ERR_TOKEN_CLIENT', 'npm install it');
   client.otherwise = { error };
-  await refresher.start();
+  const started = refresher.start();
+  expect(refresher.start()).toBe(started);
+  await expect(started).rejects.toMatchObject({ code: 'ERR_TOKEN_CLIENT', message: 'npm install it' });
   await clock.advance(DAY);
   void refresher.refresh();
   await clock.advance(DAY);

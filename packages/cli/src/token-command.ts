@@ -158,7 +158,8 @@ async function refresh(flags: TokenFlags, sink: TokenSink, session: Session): Pr
     // It does not recover, so the program cannot do its work.
     session.end(EXIT.failed);
   });
-  await refresher.start();
+  // It fails only with what `error` has said.
+  await refresher.start().catch(() => {});
 }
 
 /** The ServiceAccount of the pod, which is the subject of its token. */

@@ -3,6 +3,7 @@ import {
   clusterFailure,
   Component,
   Outcome,
+  podServer,
   sha256,
   statusOf,
   type ComponentEvents,
@@ -82,7 +83,8 @@ const UNFINISHED = 'status.phase!=Succeeded,status.phase!=Failed';
  * after its period.
  *
  * Namespaces and kinds are followed independently: one that is forbidden or gone is reported, and the others are synced.
- * `start()` resolves once everything has been listed that is not forbidden; other failures are retried. Objects that
+ * `start()` resolves once everything has been listed that is not forbidden; other failures are retried. Outside a pod, and
+ * without a `client`, it rejects with a `KubernetesError` (`ERR_KUBECONFIG`). Objects that
  * changed while no `PodSync` ran are delivered then to pods that have the annotation, and by kubelet to the others.
  */
 export class PodSync extends Component<PodSyncEvents, PodSyncStatus> {
@@ -145,6 +147,11 @@ export class PodSync extends Component<PodSyncEvents, PodSyncStatus> {
 
   protected override get purpose(): string {
     return 'sync pods';
+  }
+
+  protected override onStart(): Promise<unknown> {
+    if (!this.#options.client) podServer();
+    return super.onStart();
   }
 
   protected override async onRunning(): Promise<void> {

@@ -1,10 +1,21 @@
 import { healthOf } from 'resilient-watcher';
 import { PodSync } from '@resilient-watcher/sync-pods';
-import { describe, expect, test } from 'vitest';
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
 
 import { ANNOTATION, configMap, podOf, podSyncScene, type VolumeSource } from './support/pod-sync-scene.js';
 
 const app: VolumeSource = { configMap: { name: 'app' } };
+
+test('outside a pod and without a client it does not start, and says what to do', async () => {
+  vi.stubEnv('KUBERNETES_SERVICE_HOST', '');
+  onTestFinished(() => void vi.unstubAllEnvs());
+  const sync = new PodSync();
+  onTestFinished(() => sync.close());
+  await expect(sync.start()).rejects.toMatchObject({
+    code: 'ERR_KUBECONFIG',
+    message: 'There is no KUBERNETES_SERVICE_HOST, so this is not a pod: set the option kubeConfig',
+  });
+});
 
 describe('an update', () => {
   test.each<[string, VolumeSource]>([
