@@ -103,9 +103,12 @@ export function splitCommand(args: readonly string[]): { own: string[]; command:
     : { own: args.slice(0, end), command: args.slice(end + 1) };
 }
 
+/** Whether this is a container of a pod: kubelet tells all of them where the API server is. */
+export const isInPod = (env: NodeJS.ProcessEnv): boolean => Boolean(env['KUBERNETES_SERVICE_HOST']);
+
 /** @throws {ExitError} if there are neither a kubeconfig nor the credentials of a pod. */
 export function checkCluster(kubeConfig: string | undefined, env: NodeJS.ProcessEnv): void {
-  if (kubeConfig !== undefined || env['KUBERNETES_SERVICE_HOST']) return;
+  if (kubeConfig !== undefined || isInPod(env)) return;
   throw new ExitError(
     EXIT.usage,
     'there is no KUBERNETES_SERVICE_HOST, so this is not a pod; give --kubeconfig',

@@ -5,7 +5,7 @@ import { fileSink, TokenFile, TokenRefresher, type ResilientError, type TokenSin
 import { isoTime } from 'resilient-watcher/internal';
 import { kubeconfigSink, tokenRequestClient } from 'resilient-watcher/kubernetes';
 
-import { checkCluster, duration, each, httpUrl, text } from './arguments.js';
+import { checkCluster, duration, each, httpUrl, isInPod, text } from './arguments.js';
 import { EXIT, ExitError } from './exit-code.js';
 import { addListenFlag, listen, type ListenFlags } from './listen.js';
 import type { Session } from './session.js';
@@ -129,6 +129,8 @@ async function refresh(flags: TokenFlags, sink: TokenSink, session: Session): Pr
       audiences,
       expirationSeconds,
       sinks: [sink],
+      // Elsewhere the path may lead through a link, as `/var/run` is, and what is behind a link may be on its way.
+      ...(!isInPod(env) && { tokenFile: false as const }),
       signal,
       clock,
     }),
