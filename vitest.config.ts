@@ -69,7 +69,7 @@ export default defineConfig({
     testTimeout: limit,
     hookTimeout: limit,
     // The default of a second is one that a busy machine may take.
-    expect: { poll: { timeout: 60_000, interval: 20 } },
+    expect: { poll: { timeout: 60_000, interval: 5 } },
     pool: 'forks',
     // Files share processes, which saves loading everything for each. It also proves that the library leaves nothing behind.
     isolate: false,

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { KubeConfig } from '@kubernetes/client-node';
 import { clusterClient, tokenRequestClient } from 'resilient-watcher/kubernetes';
 import { FakeClock } from 'resilient-watcher/testing';
-import { describe, expect, onTestFinished, test, vi } from 'vitest';
+import { describe, expect, onTestFinished, test } from 'vitest';
 
 import { clusterScene } from '../support/cluster-scene.js';
 
@@ -46,8 +46,7 @@ async function pluginScene() {
     kubeConfig,
     hangs,
     running,
-    started: (count: number) =>
-      vi.waitFor(() => expect(readdirSync(pids)).toHaveLength(count), { timeout: 20_000 }),
+    started: (count: number) => expect.poll(() => readdirSync(pids)).toHaveLength(count),
   };
 }
 
@@ -105,6 +104,6 @@ test('of plugins that hang again and again, only a few stay', async () => {
     abort.abort(new Error('enough'));
     await rejected;
   }
-  await vi.waitFor(() => expect(running().length).toBeLessThanOrEqual(4));
+  await expect.poll(() => running().length).toBeLessThanOrEqual(4);
   expect(running()).not.toEqual([]);
 });

@@ -14,5 +14,5 @@ afterEach(() => {
 // A server that a test has closed may still wait for its last connection.
 afterAll(async () => {
   const running = (): string[] => Array.from(runningComponents(), ({ kind, name }) => `${kind} ${name}`);
-  await vi.waitFor(() => expect(running()).toEqual([]), { timeout: 60_000, interval: 20 });
+  await vi.waitFor(() => expect(running()).toEqual([]), { timeout: 60_000, interval: 2 });
 });

@@ -3,7 +3,7 @@ import { inspect } from 'node:util';
 
 import { TokenError } from 'resilient-watcher';
 import { FakeTokenClient, mintTestToken } from 'resilient-watcher/testing';
-import { describe, expect, test, vi } from 'vitest';
+import { describe, expect, test } from 'vitest';
 
 import { Outcome } from '../../src/core/outcome.js';
 import { slowFs } from '../support/intercepted-fs.js';
@@ -245,7 +245,7 @@ describe('a token file that cannot be watched or read never affects the token', 
     expect(refresher.status()).toMatchObject({ watching: false, healthy: true });
     await clock.advance(MINUTE);
     answer.resolve(undefined);
-    await vi.waitFor(() => expect(events('readable')).toMatchObject([{ detail: { unreadableMs: 70_000 } }]));
+    await expect.poll(() => events('readable')).toMatchObject([{ detail: { unreadableMs: 70_000 } }]);
     await clock.advance(10 * SECOND);
     expect(client.requests.map(({ credential }) => credential?.value)).toEqual([undefined, 'projected-0']);
   });

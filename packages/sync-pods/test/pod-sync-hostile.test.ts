@@ -153,7 +153,7 @@ test.each(some(HOSTILE, 2))(
         await settle(10_000);
         expect(sync.status()).toMatchObject({ listed: true, pods: 1 });
       },
-      { timeout: 60_000 },
+      { timeout: 60_000, interval: 1 },
     );
     await started;
     const before = patched.length;
@@ -163,7 +163,7 @@ test.each(some(HOSTILE, 2))(
         await settle(10_000);
         expect(patched.length).toBeGreaterThan(before);
       },
-      { timeout: 60_000 },
+      { timeout: 60_000, interval: 1 },
     );
     expect(new Set(patched)).toEqual(new Set(['/api/v1/namespaces/shop/pods/p']));
   },

@@ -61,7 +61,7 @@ export async function podSyncScene(): Promise<PodSyncScene> {
       await sync.start();
       // A list and a watch of each resource: a script is for what comes afterwards.
       const requests = before + (options?.secrets === true ? 6 : 4);
-      await vi.waitFor(() => expect(server.requests.length).toBeGreaterThanOrEqual(requests));
+      await expect.poll(() => server.requests.length).toBeGreaterThanOrEqual(requests);
       return sync;
     },
     update: (name, value = 'new') => void server.putObject('configmaps', configMap(name, value)),
