@@ -7,7 +7,8 @@ import { join } from 'node:path';
 import { AuthenticationV1Api, KubeConfig } from '@kubernetes/client-node';
 import { TokenRefresher } from 'resilient-watcher';
 import { kubeconfigSink, tokenRequestClient } from 'resilient-watcher/kubernetes';
-import { KubeletVolume, LocalApiServer } from 'resilient-watcher/testing';
+import { LocalApiServer } from '@resilient-watcher/local-api-server';
+import { KubeletVolume } from 'resilient-watcher/testing';
 
 const NAMESPACE = 'kube-system';
 const PLUGIN = `system:serviceaccount:${NAMESPACE}:cni-plugin`;

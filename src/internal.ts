@@ -39,6 +39,8 @@ export { apiFailureOf, pauseAfter, statusOf } from './kubernetes/api-failure.js'
 export { ApiFailure, TooLong } from './kubernetes/api-request.js';
 export { clusterFailure } from './kubernetes/cluster-failure.js';
 export { podServer } from './kubernetes/pod-access.js';
+export { signJwt, verifyJwt } from './testing/jwt.js';
+export { kubernetesTime } from './testing/kubernetes-time.js';
 export { isCaRemoved } from './tls/certificate-set.js';
 export { endLater } from './tls/client-connections.js';
 export { DRAIN_MS, generationsOf } from './tls/generation.js';

@@ -2,12 +2,12 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 
 import { ApiException, CoreV1Api, CustomObjectsApi, type V1Pod } from '@kubernetes/client-node';
-import { CertificateSigner } from 'resilient-watcher/testing';
+import { CertificateSigner } from '@resilient-watcher/local-api-server';
 
 import {
   issued,
   type PodCertificateSpec,
-} from '../../src/testing/local-api-server/pod-certificate-request.js';
+} from '../../packages/local-api-server/src/local-api-server/pod-certificate-request.js';
 import { Namespace } from './namespace.js';
 import { restartKubelet, type ClusterSettings } from './settings.js';
 

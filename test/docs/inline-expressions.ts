@@ -34,7 +34,7 @@ const NAMES = {
   'other, shop': OBJECTS.files,
   request: `import('node:http').IncomingMessage`,
   saved: `import('resilient-watcher').Digests`,
-  signer: `import('resilient-watcher/testing').CertificateSigner`,
+  signer: `import('@resilient-watcher/local-api-server').CertificateSigner`,
 };
 
 const declarations = [

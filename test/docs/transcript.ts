@@ -15,7 +15,7 @@ import type { Readable } from 'node:stream';
 import { text } from 'node:stream/consumers';
 
 import { transform } from 'esbuild';
-import { CertificateSigner } from 'resilient-watcher/testing';
+import { CertificateSigner } from '@resilient-watcher/local-api-server';
 import { expect, onTestFailed, onTestFinished } from 'vitest';
 
 import { packages as workspaces } from '../../packages/packages.mjs';

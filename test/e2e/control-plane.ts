@@ -5,7 +5,7 @@ import { join } from 'node:path';
 
 import { onTestFinished } from 'vitest';
 
-import { createServerCertificates } from '../../src/testing/local-api-server/server-certificates.js';
+import { createServerCertificates } from '../../packages/local-api-server/src/local-api-server/server-certificates.js';
 import { freePort } from '../support/free-port.js';
 import { temporaryDirectory } from '../support/temporary-directory.js';
 

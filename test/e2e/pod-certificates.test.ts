@@ -4,7 +4,7 @@ import type { IncomingMessage } from 'node:http';
 import { request } from 'node:https';
 import { json } from 'node:stream/consumers';
 
-import { LocalApiServer } from 'resilient-watcher/testing';
+import { LocalApiServer } from '@resilient-watcher/local-api-server';
 import { expect, onTestFinished, test } from 'vitest';
 
 import { skip } from '../support/namespace.js';
@@ -12,7 +12,7 @@ import {
   podCertificateRequest,
   REFUSED_REQUESTS,
   refusedTrustBundles,
-} from '../support/pod-certificate-request.js';
+} from '../../packages/local-api-server/test/pod-certificate-request.js';
 import { assetsDirectory, startControlPlane } from './control-plane.js';
 
 const assets = assetsDirectory();

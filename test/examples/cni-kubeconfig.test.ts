@@ -2,7 +2,8 @@ import { existsSync, mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 
 import { AuthenticationV1Api, KubeConfig } from '@kubernetes/client-node';
-import { KubeletVolume, LocalApiServer } from 'resilient-watcher/testing';
+import { LocalApiServer } from '@resilient-watcher/local-api-server';
+import { KubeletVolume } from 'resilient-watcher/testing';
 import { expect, onTestFinished, test } from 'vitest';
 
 import { startExample } from '../support/program.js';

@@ -16,7 +16,7 @@ import { Application } from './application.js';
 // Its declarations are those of CommonJS, its module is not.
 const commonjs = commonjsPlugin.default as unknown as typeof commonjsPlugin.default.default;
 
-const OPTIONAL = ['smol-toml', 'undici', 'selfsigned'];
+const OPTIONAL = ['smol-toml', 'undici'];
 const CLIENT = '@kubernetes/client-node';
 
 const application = new Application();

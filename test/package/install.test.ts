@@ -6,12 +6,14 @@ import { beforeAll, describe, expect, test } from 'vitest';
 
 import { packages, root } from '../../packages/packages.mjs';
 import { Application, entryPoints } from './application.js';
+import { certificates } from './programs/certificates.mjs';
 
 describe('in an empty folder, without optional packages', () => {
   const application = new Application();
   beforeAll(() => application.install([], '--omit=optional'));
 
   test('everything works by import and by require()', async () => {
+    application.write('certificates.json', certificates());
     const { stdout } = await application.node(application.copy('smoke.mjs'));
     expect(stdout).toBe(`ok node ${process.versions.node}\n`);
   });

@@ -8,6 +8,8 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 
+import { certificates } from './programs/certificates.mjs';
+
 const execute = promisify(execFile);
 const root = fileURLToPath(new URL('../..', import.meta.url));
 const home = mkdtempSync(join(tmpdir(), 'resilient-watcher-platforms-'));
@@ -65,6 +67,7 @@ try {
   const tarball = readdirSync(home).find((file) => file.endsWith('.tgz'));
   const application = await folderWith('application', [join(home, tarball)], ['--omit=optional']);
   copyFileSync(join(root, 'test/package/programs/smoke.mjs'), join(application, 'smoke.mjs'));
+  writeFileSync(join(application, 'certificates.json'), certificates());
 
   for (const [name, packageName, program, args] of runtimes) {
     let runtime;

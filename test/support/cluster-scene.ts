@@ -4,7 +4,8 @@ import { join } from 'node:path';
 
 import { KubeConfig } from '@kubernetes/client-node';
 import { renderKubeconfig } from 'resilient-watcher/kubernetes';
-import { KubeletVolume, LocalApiServer, type LocalApiServerOptions } from 'resilient-watcher/testing';
+import { LocalApiServer, type LocalApiServerOptions } from '@resilient-watcher/local-api-server';
+import { KubeletVolume } from 'resilient-watcher/testing';
 import { onTestFinished } from 'vitest';
 
 import { temporaryDirectory } from './temporary-directory.js';

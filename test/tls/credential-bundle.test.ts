@@ -4,13 +4,8 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:https';
 import { join } from 'node:path';
 
-import {
-  CertificateSigner,
-  FakeClock,
-  KubeletVolume,
-  ScriptedBackend,
-  type CertificateKeyType,
-} from 'resilient-watcher/testing';
+import { CertificateSigner, type CertificateKeyType } from '@resilient-watcher/local-api-server';
+import { FakeClock, KubeletVolume, ScriptedBackend } from 'resilient-watcher/testing';
 import { serveTls, TlsFiles, type TlsError, type TlsPaths } from 'resilient-watcher/tls';
 import { describe, expect, onTestFinished, test } from 'vitest';
 

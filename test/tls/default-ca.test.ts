@@ -6,7 +6,8 @@ import type { Socket } from 'node:net';
 import { join } from 'node:path';
 import * as tls from 'node:tls';
 
-import { CertificateSigner, KubeletVolume } from 'resilient-watcher/testing';
+import { CertificateSigner } from '@resilient-watcher/local-api-server';
+import { KubeletVolume } from 'resilient-watcher/testing';
 import { followDefaultCa, TlsFiles } from 'resilient-watcher/tls';
 import { describe, expect, onTestFinished, test } from 'vitest';
 

@@ -10,7 +10,8 @@ import { join } from 'node:path';
 import type { Duplex } from 'node:stream';
 import { connect, createServer as createTlsServer, type Server as TlsServer, type TLSSocket } from 'node:tls';
 
-import { CertificateSigner, FakeClock, KubeletVolume } from 'resilient-watcher/testing';
+import { CertificateSigner } from '@resilient-watcher/local-api-server';
+import { FakeClock, KubeletVolume } from 'resilient-watcher/testing';
 import { serveTls, TlsFiles } from 'resilient-watcher/tls';
 import { describe, expect, onTestFinished, test } from 'vitest';
 

@@ -9,12 +9,8 @@ import type { Duplex } from 'node:stream';
 import { connect, createServer as createTlsServer, type ConnectionOptions, type TLSSocket } from 'node:tls';
 
 import { grpcChannelCredentials, grpcServerCredentials } from '@resilient-watcher/grpc';
-import {
-  CertificateSigner,
-  FakeClock,
-  KubeletVolume,
-  type IssuedCertificate,
-} from 'resilient-watcher/testing';
+import { CertificateSigner, type IssuedCertificate } from '@resilient-watcher/local-api-server';
+import { FakeClock, KubeletVolume } from 'resilient-watcher/testing';
 import { httpsAgent, serveTls, sniCallback, TlsFiles, undiciDispatcher } from 'resilient-watcher/tls';
 import { upgrade } from 'undici';
 import { expect, onTestFinished, test, vi } from 'vitest';

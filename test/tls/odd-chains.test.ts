@@ -2,7 +2,8 @@
 import { createServer } from 'node:https';
 import { join } from 'node:path';
 
-import { CertificateSigner, FakeClock, KubeletVolume, ScriptedBackend } from 'resilient-watcher/testing';
+import { CertificateSigner } from '@resilient-watcher/local-api-server';
+import { FakeClock, KubeletVolume, ScriptedBackend } from 'resilient-watcher/testing';
 import { serveTls, TlsFiles, type TlsError } from 'resilient-watcher/tls';
 import { describe, expect, onTestFinished, test } from 'vitest';
 

@@ -8,7 +8,8 @@ import { inspect } from 'node:util';
 
 import fc from 'fast-check';
 import { grpcChannelCredentials, grpcServerCredentials } from '@resilient-watcher/grpc';
-import { CertificateSigner, FakeClock, KubeletVolume, ScriptedBackend } from 'resilient-watcher/testing';
+import { CertificateSigner } from '@resilient-watcher/local-api-server';
+import { FakeClock, KubeletVolume, ScriptedBackend } from 'resilient-watcher/testing';
 import { serveTls, TlsFiles, type TlsError, type TlsPaths } from 'resilient-watcher/tls';
 import { describe, expect, onTestFinished, test } from 'vitest';
 

@@ -7,11 +7,11 @@ import { connect, type TLSSocket } from 'node:tls';
 import { grpcChannelCredentials, grpcServerCredentials } from '@resilient-watcher/grpc';
 import {
   CertificateSigner,
-  KubeletVolume,
   podCertificateFiles,
   trustBundleFile,
   type IssuedCertificate,
-} from 'resilient-watcher/testing';
+} from '@resilient-watcher/local-api-server';
+import { KubeletVolume } from 'resilient-watcher/testing';
 import { httpsAgent, serveTls, TlsFiles, undiciDispatcher } from 'resilient-watcher/tls';
 import { request } from 'undici';
 import { expect, onTestFinished, test } from 'vitest';

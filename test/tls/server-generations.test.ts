@@ -7,7 +7,8 @@ import { join } from 'node:path';
 import { connect, createServer as createTlsServer, type TLSSocket } from 'node:tls';
 
 import { grpcChannelCredentials, grpcServerCredentials } from '@resilient-watcher/grpc';
-import { CertificateSigner, KubeletVolume, type IssuedCertificate } from 'resilient-watcher/testing';
+import { CertificateSigner, type IssuedCertificate } from '@resilient-watcher/local-api-server';
+import { KubeletVolume } from 'resilient-watcher/testing';
 import { serveTls, TlsFiles } from 'resilient-watcher/tls';
 import { describe, expect, onTestFinished, test } from 'vitest';
 

@@ -4,7 +4,8 @@ import { existsSync, mkdirSync, symlinkSync, utimesSync, writeFileSync } from 'n
 import { join } from 'node:path';
 
 import type { Diagnosis } from 'resilient-watcher/doctor';
-import { CertificateSigner, KubeletVolume } from 'resilient-watcher/testing';
+import { CertificateSigner } from '@resilient-watcher/local-api-server';
+import { KubeletVolume } from 'resilient-watcher/testing';
 import { describe, expect, test } from 'vitest';
 
 import { createAuthority, createServerPair } from '../../../test/support/certificates.js';

@@ -1,8 +1,39 @@
 import { generateKeyPairSync, hash, randomBytes, sign, X509Certificate, type KeyObject } from 'node:crypto';
-import { isIPv4 } from 'node:net';
 
-import { isoTime, systemClock, type Clock } from '../core/clock.js';
-import { bitString, boolean, der, integer, oid, sequence, time } from './der.js';
+import { AsnConvert, OctetString } from '@peculiar/asn1-schema';
+import {
+  AlgorithmIdentifier,
+  AttributeTypeAndValue,
+  AttributeValue,
+  AuthorityKeyIdentifier,
+  BasicConstraints,
+  Certificate,
+  ExtendedKeyUsage,
+  Extension,
+  Extensions,
+  GeneralName,
+  id_ce_authorityKeyIdentifier,
+  id_ce_basicConstraints,
+  id_ce_extKeyUsage,
+  id_ce_keyUsage,
+  id_ce_subjectAltName,
+  id_ce_subjectKeyIdentifier,
+  id_kp_clientAuth,
+  id_kp_serverAuth,
+  KeyIdentifier,
+  KeyUsage,
+  KeyUsageFlags,
+  Name,
+  RelativeDistinguishedName,
+  SubjectAlternativeName,
+  SubjectKeyIdentifier,
+  SubjectPublicKeyInfo,
+  TBSCertificate,
+  Time,
+  Validity,
+  Version,
+} from '@peculiar/asn1-x509';
+import { systemClock, type Clock } from 'resilient-watcher';
 
 /** The kinds of keys that Kubernetes supports for pod certificates. */
 export type CertificateKeyType = 'RSA3072' | 'RSA4096' | 'ECDSAP256' | 'ECDSAP384' | 'ECDSAP521' | 'ED25519';
@@ -57,7 +88,7 @@ export interface CertificateSignerOptions {
 const DAY_MS = 86_400_000;
 
 /**
- * A certificate authority for tests, with `node:crypto` alone.
+ * A certificate authority for tests: keys and signatures of `node:crypto`, encoded by `@peculiar/asn1-x509`.
  *
  * ```ts
  * const signer = new CertificateSigner();
@@ -68,11 +99,11 @@ const DAY_MS = 86_400_000;
 export class CertificateSigner {
   /** The root, or the certificate of an intermediate authority, PEM. */
   readonly certificate: string;
-  readonly #subject: Buffer;
+  readonly #subject: Name;
   readonly #key: KeyPair;
   readonly #clock: Pick<Clock, 'now'>;
   readonly #issuer: CertificateSigner;
-  readonly #extensions: readonly Buffer[];
+  readonly #extensions: readonly Extension[];
   /** The intermediate authorities up to the root, PEM. */
   readonly #chain: string;
 
@@ -105,33 +136,42 @@ export class CertificateSigner {
     const notAfter = wholeSeconds(notBefore + lifetimeMs);
     const pair = request.publicKey ? { publicKey: request.publicKey } : keyPair(keyType);
     const fields = { publicKey: pair.publicKey, notBefore, notAfter, extensions: extensionsOfLeaf(request) };
-    const subject = commonName === undefined ? sequence() : distinguishedName(commonName);
+    const subject = commonName === undefined ? new Name() : distinguishedName(commonName);
     const chain = `${this.#sign(subject, fields)}${this.#chain}`;
     const key = 'privateKey' in pair ? String(pair.privateKey.export({ type: 'pkcs8', format: 'pem' })) : '';
     return { key, chain, bundle: `${key}${chain}`, notBefore, notAfter };
   }
 
-  #sign(subject: Buffer, { publicKey, notBefore, notAfter, extensions }: Signed): string {
+  #sign(subject: Name, { publicKey, notBefore, notAfter, extensions }: Signed): string {
     const { privateKey } = this.#key;
     const { algorithm, digest } = signatureOf(privateKey);
     const serial = randomBytes(16);
     serial[0] = (serial.readUInt8(0) & 0x7f) | 0x40;
-    const identifiers = [
-      extension('2.5.29.14', der(0x04, keyIdOf(publicKey))),
-      extension('2.5.29.35', sequence(der(0x80, keyIdOf(this.#key.publicKey)))),
-    ];
-    const toSign = sequence(
-      der(0xa0, integer(Buffer.from([2]))),
-      integer(serial),
-      algorithm,
-      this.#subject,
-      sequence(time(isoTime(notBefore)), time(isoTime(notAfter))),
+    const authority = new AuthorityKeyIdentifier({ keyIdentifier: keyIdOf(this.#key.publicKey) });
+    const tbsCertificate = new TBSCertificate({
+      version: Version.v3,
+      serialNumber: exactly(serial),
+      signature: algorithm,
+      issuer: this.#subject,
+      validity: Object.assign(new Validity(), {
+        notBefore: new Time(wholeSeconds(notBefore)),
+        notAfter: new Time(wholeSeconds(notAfter)),
+      }),
       subject,
-      publicKey.export({ type: 'spki', format: 'der' }),
-      der(0xa3, sequence(...extensions, ...identifiers)),
-    );
-    const signature = sign(digest, toSign, privateKey);
-    return new X509Certificate(sequence(toSign, algorithm, bitString(signature))).toString();
+      subjectPublicKeyInfo: AsnConvert.parse(spkiOf(publicKey), SubjectPublicKeyInfo),
+      extensions: new Extensions([
+        ...extensions,
+        extension(id_ce_subjectKeyIdentifier, new SubjectKeyIdentifier(keyIdOf(publicKey))),
+        extension(id_ce_authorityKeyIdentifier, authority),
+      ]),
+    });
+    const signature = sign(digest, Buffer.from(AsnConvert.serialize(tbsCertificate)), privateKey);
+    const certificate = new Certificate({
+      tbsCertificate,
+      signatureAlgorithm: algorithm,
+      signatureValue: exactly(signature),
+    });
+    return new X509Certificate(Buffer.from(AsnConvert.serialize(certificate))).toString();
   }
 }
 
@@ -149,7 +189,7 @@ interface Signed {
   readonly publicKey: KeyObject;
   readonly notBefore: number;
   readonly notAfter: number;
-  readonly extensions: readonly Buffer[];
+  readonly extensions: readonly Extension[];
 }
 
 function keyPair(type: CertificateKeyType): KeyPair {
@@ -168,15 +208,18 @@ function keyPair(type: CertificateKeyType): KeyPair {
 
 /** The identifier of the algorithm, and the digest for `sign()`. */
 function signatureOf({ asymmetricKeyType, asymmetricKeyDetails }: KeyObject): {
-  readonly algorithm: Buffer;
+  readonly algorithm: AlgorithmIdentifier;
   readonly digest: string | null;
 } {
-  if (asymmetricKeyType === 'ed25519') return { algorithm: sequence(oid('1.3.101.112')), digest: null };
+  if (asymmetricKeyType === 'ed25519') {
+    return { algorithm: new AlgorithmIdentifier({ algorithm: '1.3.101.112' }), digest: null };
+  }
   if (asymmetricKeyType === 'rsa') {
-    return { algorithm: sequence(oid('1.2.840.113549.1.1.11'), der(0x05)), digest: 'sha256' };
+    const algorithm = new AlgorithmIdentifier({ algorithm: '1.2.840.113549.1.1.11', parameters: null });
+    return { algorithm, digest: 'sha256' };
   }
   const [digest, last] = EC_DIGESTS[asymmetricKeyDetails?.namedCurve ?? ''] ?? ['sha256', 2];
-  return { algorithm: sequence(oid(`1.2.840.10045.4.3.${last}`)), digest };
+  return { algorithm: new AlgorithmIdentifier({ algorithm: `1.2.840.10045.4.3.${last}` }), digest };
 }
 
 const EC_DIGESTS: Readonly<Record<string, readonly [digest: string, last: number]>> = {
@@ -185,26 +228,34 @@ const EC_DIGESTS: Readonly<Record<string, readonly [digest: string, last: number
   secp521r1: ['sha512', 4],
 };
 
-function keyIdOf(publicKey: KeyObject): Buffer {
-  return hash('sha1', publicKey.export({ type: 'spki', format: 'der' }), 'buffer');
+function spkiOf(publicKey: KeyObject): Buffer {
+  return publicKey.export({ type: 'spki', format: 'der' });
 }
 
-function distinguishedName(commonName: string): Buffer {
-  const value = der(0x0c, Buffer.from(commonName));
-  return sequence(der(0x31, sequence(oid('2.5.4.3'), value)));
+function keyIdOf(publicKey: KeyObject): KeyIdentifier {
+  return new KeyIdentifier(exactly(hash('sha1', spkiOf(publicKey), 'buffer')));
 }
 
-function extension(id: string, value: Buffer, isCritical = false): Buffer {
-  return sequence(oid(id), ...(isCritical ? [boolean(true)] : []), der(0x04, value));
+/** The bytes alone: the memory of a Buffer may have others around them. */
+function exactly(bytes: Uint8Array): ArrayBuffer {
+  return new Uint8Array(bytes).buffer;
 }
 
-function extensionsOfAuthority({ maxPathLength, mayIssue = true }: CertificateSignerOptions): Buffer[] {
+function distinguishedName(commonName: string): Name {
+  const value = new AttributeValue({ utf8String: commonName });
+  return new Name([new RelativeDistinguishedName([new AttributeTypeAndValue({ type: '2.5.4.3', value })])]);
+}
+
+function extension(extnID: string, value: unknown, critical = false): Extension {
+  return new Extension({ extnID, critical, extnValue: new OctetString(AsnConvert.serialize(value)) });
+}
+
+function extensionsOfAuthority({ maxPathLength, mayIssue = true }: CertificateSignerOptions): Extension[] {
   if (!mayIssue) return extensionsOfLeaf({});
-  const limit = maxPathLength === undefined ? [] : [integer(Buffer.from([maxPathLength]))];
+  const limit = maxPathLength === undefined ? {} : { pathLenConstraint: maxPathLength };
   return [
-    extension('2.5.29.19', sequence(boolean(true), ...limit), true),
-    // `keyCertSign` and `cRLSign`
-    extension('2.5.29.15', bitString(Buffer.from([0x06]), 1), true),
+    extension(id_ce_basicConstraints, new BasicConstraints({ cA: true, ...limit }), true),
+    extension(id_ce_keyUsage, new KeyUsage(KeyUsageFlags.keyCertSign | KeyUsageFlags.cRLSign), true),
   ];
 }
 
@@ -213,29 +264,19 @@ function extensionsOfLeaf({
   dnsNames = [],
   ipAddresses = [],
   uris = [],
-}: CertificateFields): Buffer[] {
+}: CertificateFields): Extension[] {
   const names = [
-    ...dnsNames.map((name) => der(0x82, Buffer.from(name))),
-    ...uris.map((uri) => der(0x86, Buffer.from(uri))),
-    ...ipAddresses.map((address) => der(0x87, addressBytes(address))),
+    ...dnsNames.map((dNSName) => new GeneralName({ dNSName })),
+    ...uris.map((uniformResourceIdentifier) => new GeneralName({ uniformResourceIdentifier })),
+    ...ipAddresses.map((iPAddress) => new GeneralName({ iPAddress })),
   ];
   return [
-    extension('2.5.29.19', sequence(), true),
-    // `digitalSignature`
-    extension('2.5.29.15', bitString(Buffer.from([0x80]), 7), true),
-    // For servers and for clients.
-    extension('2.5.29.37', sequence(oid('1.3.6.1.5.5.7.3.1'), oid('1.3.6.1.5.5.7.3.2'))),
+    extension(id_ce_basicConstraints, new BasicConstraints(), true),
+    extension(id_ce_keyUsage, new KeyUsage(KeyUsageFlags.digitalSignature), true),
+    extension(id_ce_extKeyUsage, new ExtendedKeyUsage([id_kp_serverAuth, id_kp_clientAuth])),
     // Critical if there is no subject.
-    ...(names.length > 0 ? [extension('2.5.29.17', sequence(...names), commonName === undefined)] : []),
+    ...(names.length > 0
+      ? [extension(id_ce_subjectAltName, new SubjectAlternativeName(names), commonName === undefined)]
+      : []),
   ];
-}
-
-function addressBytes(address: string): Buffer {
-  if (isIPv4(address)) return Buffer.from(address.split('.').map(Number));
-  const [head = '', tail] = address.split('::');
-  const groups = (text: string): number[] =>
-    text === '' ? [] : text.split(':').map((group) => parseInt(group, 16));
-  const [before, after] = [groups(head), groups(tail ?? '')];
-  const zeros = Array<number>(tail === undefined ? 0 : 8 - before.length - after.length).fill(0);
-  return Buffer.from([...before, ...zeros, ...after].flatMap((group) => [group >> 8, group & 0xff]));
 }

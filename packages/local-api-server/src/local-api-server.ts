@@ -2,8 +2,8 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { createServer, type Server } from 'node:https';
 import type { AddressInfo, Socket } from 'node:net';
 
-import { systemClock, type Clock } from '../core/clock.js';
-import type { TokenAnswer } from '../core/token-client.js';
+import { systemClock, type Clock, type TokenAnswer } from 'resilient-watcher';
+
 import type { CertificateSigner } from './certificate-signer.js';
 import { failure, type ApiAnswer } from './local-api-server/api-answer.js';
 import { CertificateApi, type PodCertificateOutcome } from './local-api-server/certificate-api.js';

@@ -1,8 +1,9 @@
 /** Creates the files that kubelet projects for pod certificates and trust bundles. */
 import { hash } from 'node:crypto';
 
+import type { VolumeFile } from 'resilient-watcher/testing';
+
 import type { IssuedCertificate } from './certificate-signer.js';
-import type { VolumeFile } from './volume-file.js';
 
 /** Where a `podCertificate` source writes: one file, or two. */
 export type PodCertificatePaths =

@@ -4,10 +4,10 @@ import { X509Certificate } from 'node:crypto';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
-import { CertificateSigner, type CertificateKeyType } from 'resilient-watcher/testing';
+import { CertificateSigner, type CertificateKeyType } from '@resilient-watcher/local-api-server';
 import { expect, test } from 'vitest';
 
-import { temporaryDirectory } from '../support/temporary-directory.js';
+import { temporaryDirectory } from '../../../test/support/temporary-directory.js';
 
 const KEY_TYPES: CertificateKeyType[] = ['RSA3072', 'ECDSAP256', 'ECDSAP384', 'ECDSAP521', 'ED25519'];
 

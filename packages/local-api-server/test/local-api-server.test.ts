@@ -7,11 +7,12 @@ import { join } from 'node:path';
 
 import { AuthenticationV1Api, CoreV1Api, KubeConfig } from '@kubernetes/client-node';
 import { decodeJwt } from 'jose';
-import { FakeClock, LocalApiServer, type LocalApiServerOptions } from 'resilient-watcher/testing';
+import { LocalApiServer, type LocalApiServerOptions } from '@resilient-watcher/local-api-server';
+import { FakeClock } from 'resilient-watcher/testing';
 import { expect, onTestFinished, test } from 'vitest';
 
-import { isInstalled, run } from '../support/command.js';
-import { temporaryDirectory } from '../support/temporary-directory.js';
+import { isInstalled, run } from '../../../test/support/command.js';
+import { temporaryDirectory } from '../../../test/support/temporary-directory.js';
 
 const HOUR_MS = 3_600_000;
 const builder = { name: 'builder', namespace: 'ci' };

@@ -1,6 +1,6 @@
 import { execFileSync } from 'node:child_process';
 
-import { CertificateSigner } from 'resilient-watcher/testing';
+import { CertificateSigner } from '@resilient-watcher/local-api-server';
 
 /** What kubelet sends to request a certificate for a pod, with a new key. */
 export function podCertificateRequest(more: object = {}): { metadata: object; spec: object } {

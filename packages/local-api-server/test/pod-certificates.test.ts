@@ -7,20 +7,16 @@ import { join } from 'node:path';
 
 import {
   CertificateSigner,
-  KubeletVolume,
   LocalApiServer,
   podCertificateFiles,
   trustBundleFile,
-} from 'resilient-watcher/testing';
+} from '@resilient-watcher/local-api-server';
+import { KubeletVolume } from 'resilient-watcher/testing';
 import { TlsFiles } from 'resilient-watcher/tls';
 import { expect, onTestFinished, test } from 'vitest';
 
-import {
-  podCertificateRequest,
-  REFUSED_REQUESTS,
-  refusedTrustBundles,
-} from '../support/pod-certificate-request.js';
-import { temporaryDirectory } from '../support/temporary-directory.js';
+import { podCertificateRequest, REFUSED_REQUESTS, refusedTrustBundles } from './pod-certificate-request.js';
+import { temporaryDirectory } from '../../../test/support/temporary-directory.js';
 
 /** The fields of the answers that are looked at. */
 interface Answer {

@@ -10,7 +10,7 @@ import { PodSync } from '@resilient-watcher/sync-pods';
 import { FakeClock } from 'resilient-watcher/testing';
 import { expect, onTestFinished, test, vi } from 'vitest';
 
-import { firstServerCertificates } from '../../../src/testing/local-api-server/server-certificates.js';
+import { firstServerCertificates } from '../../local-api-server/src/local-api-server/server-certificates.js';
 import { podOf } from './support/pod-sync-scene.js';
 import { some } from '../../../test/support/rounds.js';
 

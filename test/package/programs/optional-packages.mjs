@@ -4,7 +4,6 @@ import * as doctor from 'resilient-watcher/doctor';
 import { tokenRequestClient } from 'resilient-watcher/kubernetes';
 import * as otel from 'resilient-watcher/otel';
 import * as prometheus from 'resilient-watcher/prometheus';
-import { LocalApiServer } from 'resilient-watcher/testing';
 import { TlsFiles, undiciDispatcher } from 'resilient-watcher/tls';
 
 const codeOf = (promise) => promise.then(String, ({ code }) => code);
@@ -13,8 +12,6 @@ export async function useAll() {
   delete process.env.KUBERNETES_SERVICE_HOST;
   const signal = new AbortController().signal;
   const client = tokenRequestClient({ namespace: 'ns', serviceAccount: 'account', kubeConfig: 'kubeconfig' });
-  const server = await LocalApiServer.start();
-  await server.close();
   const files = new TlsFiles('/no/such/certificates');
   const used = {
     json: await jsonParser.parse('{"a":1}'),

@@ -1,9 +1,10 @@
 /** `certificates.k8s.io/v1`: PodCertificateRequest, as kubelet sends it, and ClusterTrustBundle. */
 import { randomUUID, X509Certificate } from 'node:crypto';
 
-import type { Clock } from '../../core/clock.js';
+import type { Clock } from 'resilient-watcher';
+import { kubernetesTime } from 'resilient-watcher/internal';
+
 import { CertificateSigner } from '../certificate-signer.js';
-import { kubernetesTime } from '../kubernetes-time.js';
 import { failure, type ApiAnswer } from './api-answer.js';
 import {
   decided,

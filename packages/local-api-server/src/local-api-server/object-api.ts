@@ -1,8 +1,9 @@
 /** ConfigMaps, Secrets and pods of `v1`: lists, streaming lists and watches, in full or as metadata only; patches of pods. */
 import { randomUUID } from 'node:crypto';
 
-import type { Clock } from '../../core/clock.js';
-import { kubernetesTime } from '../kubernetes-time.js';
+import type { Clock } from 'resilient-watcher';
+import { kubernetesTime } from 'resilient-watcher/internal';
+
 import { failure, type ApiAnswer } from './api-answer.js';
 
 /** The resources whose objects a test can create. */

@@ -1,8 +1,10 @@
 import { createPublicKey, type KeyObject } from 'node:crypto';
 
+import { CertificationRequest } from '@peculiar/asn1-csr';
+import { AsnConvert } from '@peculiar/asn1-schema';
+import { kubernetesTime } from 'resilient-watcher/internal';
+
 import type { CertificateSigner } from '../certificate-signer.js';
-import { elementsOf } from '../der.js';
-import { kubernetesTime } from '../kubernetes-time.js';
 
 /** The fields that kubelet sends to request the certificate of a pod. */
 export interface PodCertificateSpec {
@@ -95,11 +97,9 @@ export function issued(
   };
 }
 
-/** @throws {Error} if there is none in the request of PKCS#10. */
+/** @throws {Error} if it is no request of PKCS#10. */
 function publicKeyOf(stubPKCS10Request: string): KeyObject {
-  const [whole] = elementsOf(Buffer.from(stubPKCS10Request, 'base64'));
-  const [information] = elementsOf(whole?.content ?? Buffer.alloc(0));
-  const [, , publicKey] = elementsOf(information?.content ?? Buffer.alloc(0));
-  if (!publicKey) throw new TypeError('there is no public key');
-  return createPublicKey({ key: publicKey.whole, format: 'der', type: 'spki' });
+  const request = AsnConvert.parse(Buffer.from(stubPKCS10Request, 'base64'), CertificationRequest);
+  const key = Buffer.from(AsnConvert.serialize(request.certificationRequestInfo.subjectPKInfo));
+  return createPublicKey({ key, format: 'der', type: 'spki' });
 }

@@ -1,11 +1,8 @@
 import { generateKeyPair, randomUUID, type KeyObject } from 'node:crypto';
 import { promisify } from 'node:util';
 
-import type { Clock } from '../../core/clock.js';
-import type { TokenClaims } from '../../core/token-claims.js';
-import type { TokenAnswer } from '../../core/token-client.js';
-import { signJwt, verifyJwt } from '../jwt.js';
-import { kubernetesTime } from '../kubernetes-time.js';
+import type { Clock, TokenAnswer, TokenClaims } from 'resilient-watcher';
+import { kubernetesTime, signJwt, verifyJwt } from 'resilient-watcher/internal';
 
 /** A ServiceAccount, as its tokens name it. */
 export interface Account {

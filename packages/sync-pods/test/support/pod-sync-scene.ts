@@ -1,6 +1,7 @@
 import { clusterClient } from 'resilient-watcher/kubernetes';
 import { PodSync, type PodSyncOptions } from '@resilient-watcher/sync-pods';
-import { FakeClock, type ApiObject, type LocalApiServer } from 'resilient-watcher/testing';
+import { type ApiObject, type LocalApiServer } from '@resilient-watcher/local-api-server';
+import { FakeClock } from 'resilient-watcher/testing';
 import { expect, onTestFinished, vi } from 'vitest';
 
 import { clusterScene } from '../../../../test/support/cluster-scene.js';
