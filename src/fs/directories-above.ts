@@ -6,11 +6,10 @@ import { dirname, basename } from 'node:path';
 
 import { errnoOf } from '../core/errno.js';
 import type { Steps } from '../core/steps.js';
-import type { WatchedDirectory } from '../core/watch-backend.js';
 import type { Disk } from './disk.js';
 import { identityOf } from './file-identity.js';
 import { mergeDirectories } from './merge-directories.js';
-import type { Observation } from './observation.js';
+import type { ConsultedDirectory, Observation } from './observation.js';
 
 type Unreadable = Extract<Observation, { kind: 'unreadable' }>;
 
@@ -29,8 +28,8 @@ export function* withPathTo(seen: Unreadable, disk: Disk): Steps<Unreadable> {
  * makes that possible again is an event of a directory above them.
  * @param path absolute, every link resolved.
  */
-export function* directoriesAbove(path: string, disk: Disk): Steps<WatchedDirectory[]> {
-  const directories: WatchedDirectory[] = [];
+export function* directoriesAbove(path: string, disk: Disk): Steps<ConsultedDirectory[]> {
+  const directories: ConsultedDirectory[] = [];
   for (let place = path; place !== dirname(place); place = dirname(place)) {
     const above = dirname(place);
     try {

@@ -2,20 +2,32 @@ import type { WatchedDirectory } from '../core/watch-backend.js';
 import type { Consulted } from './observation.js';
 
 /** Merges lists of directories: each directory once, with all entries that matter in it. */
-export function mergeDirectories(directories: readonly WatchedDirectory[]): WatchedDirectory[] {
-  const byPath = new Map<string, WatchedDirectory[]>();
+export function mergeDirectories<D extends WatchedDirectory>(directories: Iterable<D>): D[] {
+  const byPath = new Map<string, D | D[]>();
   for (const directory of directories) {
     const same = byPath.get(directory.path);
-    if (same) same.push(directory);
-    else byPath.set(directory.path, [directory]);
+    if (!same) byPath.set(directory.path, directory);
+    else if (Array.isArray(same)) same.push(directory);
+    else byPath.set(directory.path, [same, directory]);
   }
-  return [...byPath.values()].map(together);
+  const merged: D[] = [];
+  for (const same of byPath.values()) merged.push(Array.isArray(same) ? (together(same) as D) : same);
+  return merged;
+}
+
+/** What all of these have consulted; merged on first use. */
+export function consultedBy(all: () => readonly Consulted[]): Consulted {
+  let merged: readonly WatchedDirectory[] | undefined;
+  return {
+    get directories() {
+      return (merged ??= mergeDirectories(all().flatMap(({ directories }) => directories)));
+    },
+  };
 }
 
 /** One directory, as it was found several times. */
-function together(same: WatchedDirectory[]): WatchedDirectory {
+function together(same: readonly WatchedDirectory[]): WatchedDirectory {
   const [first] = same as [WatchedDirectory];
-  if (same.length === 1) return first;
   const { path, identity } = same.at(-1) ?? first;
   const tree = same.find((each) => each.tree)?.tree;
   const rest = tree ? { path, identity, tree } : { path, identity };

@@ -11,6 +11,11 @@ export interface Consulted {
   readonly directories: readonly WatchedDirectory[];
 }
 
+/** A directory in which entries were looked up. */
+export interface ConsultedDirectory extends WatchedDirectory {
+  readonly entries: readonly string[];
+}
+
 /** What was found at a target. While nothing changes, looks return the same object. */
 export interface Found {
   readonly kind: 'found';

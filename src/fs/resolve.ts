@@ -22,12 +22,11 @@ import { basename, dirname } from 'node:path';
 import { errnoOf, isDenied } from '../core/errno.js';
 import { MAX_LINKS } from '../core/file-system.js';
 import type { Steps } from '../core/steps.js';
-import type { WatchedDirectory } from '../core/watch-backend.js';
 import { within } from './absolute-path.js';
 import type { Disk } from './disk.js';
 import { identityOf } from './file-identity.js';
 import { isDated, isMagicLink, parentOf } from './magic-link.js';
-import type { Consulted } from './observation.js';
+import type { Consulted, ConsultedDirectory } from './observation.js';
 import { readingError, targetError, wrongPath, type TargetError } from './target-error.js';
 import { DATA_LINK, isUserVisible } from './volume-layout.js';
 
@@ -65,7 +64,7 @@ export interface Way {
   readonly volume: string | undefined;
 }
 
-interface Directory extends WatchedDirectory {
+interface Directory extends ConsultedDirectory {
   entries: readonly string[];
   isAncestor: boolean;
 }

@@ -16,10 +16,15 @@ export class TreeScope {
   readonly #ignore: Globs;
   /** Whether a path and everything below it is in the tree, by the calls that no later call overrides. */
   readonly #calls: ReadonlyMap<string, boolean>;
+  /** The directories above the paths of the calls. */
+  readonly #above = new Set<string>();
 
   private constructor(ignore: Globs, calls: ReadonlyMap<string, boolean>) {
     this.#ignore = ignore;
     this.#calls = calls;
+    for (let place of calls.keys()) {
+      while (place !== '' && !this.#above.has((place = parentOf(place)))) this.#above.add(place);
+    }
   }
 
   static readonly all = TreeScope.without([]);
@@ -65,8 +70,7 @@ export class TreeScope {
   }
 
   #hasCallsBelow(key: string): boolean {
-    for (const place of this.#calls.keys()) if (isBelow(place, key)) return true;
-    return false;
+    return this.#above.has(key);
   }
 }
 

@@ -1,5 +1,5 @@
 /** Recognizes a volume without a revision by the entries of its directory. */
-import type { Steps } from '../core/steps.js';
+import { nextSlice, type Steps } from '../core/steps.js';
 import { within } from './absolute-path.js';
 import type { Disk } from './disk.js';
 import type { Entry } from './listing.js';
@@ -23,6 +23,7 @@ export function* looksLikeVolume(path: string, entries: readonly Entry[], disk: 
   const shown = entries.filter(({ name }) => isUserVisible(name));
   if (isVolumeInGap(entries) && shown.every((entry) => entry.isDirectory())) return true;
   for (const entry of shown) {
+    yield* nextSlice();
     const target = entry.isSymbolicLink() ? yield* disk.readlink(within(path, entry.name)) : undefined;
     if (target?.startsWith(`${DATA_LINK}/`)) return true;
   }

@@ -11,14 +11,13 @@
  */
 import { errnoOf, hasMoved } from '../../core/errno.js';
 import { nextSlice, run, type Steps } from '../../core/steps.js';
-import type { WatchedDirectory } from '../../core/watch-backend.js';
 import { attempts, MOVED, type Moved } from '../attempts.js';
 import type { ReadingCalls } from '../calls.js';
 import { withPathTo } from '../directories-above.js';
 import { Disk, noAnswers } from '../disk.js';
 import { isSameInode } from '../file-identity.js';
 import { absoluteGivenPath } from '../given-path.js';
-import { haveSameDirectories, mergeDirectories } from '../merge-directories.js';
+import { consultedBy, haveSameDirectories } from '../merge-directories.js';
 import { Mounts } from '../mounts.js';
 import type { Consulted, Found, Extent, Observation, Regrouped, Target } from '../observation.js';
 import type { ReadLimits } from '../read-limits.js';
@@ -229,15 +228,9 @@ function pathOf(resolution: Resolution): string {
   return resolution.kind === 'unreadable' ? resolution.error.path : resolution.path;
 }
 
-/** The directories that were consulted for all members; computed on first use. */
+/** The directories that were consulted for all members. */
 function consultedFor(read: readonly Member[], ...others: Consulted[]): Consulted {
-  let directories: readonly WatchedDirectory[] | undefined;
-  return {
-    get directories() {
-      const all = [...read.map(({ resolution }) => resolution.route), ...others];
-      return (directories ??= mergeDirectories(all.flatMap((consulted) => consulted.directories)));
-    },
-  };
+  return consultedBy(() => [...read.map(({ resolution }) => resolution.route), ...others]);
 }
 
 /** Whether each path still leads where it led when it was read: then all files existed at one instant. */

@@ -17,7 +17,7 @@ import { withPathTo } from '../directories-above.js';
 import type { Disk } from '../disk.js';
 import { givenPath } from '../given-path.js';
 import { globsIn, type IgnorePattern } from '../globs.js';
-import { haveSameDirectories, mergeDirectories } from '../merge-directories.js';
+import { consultedBy, haveSameDirectories } from '../merge-directories.js';
 import type { Consulted, Found, Extent, Observation, Regrouped, Target } from '../observation.js';
 import type { ReadLimits } from '../read-limits.js';
 import { identityOf } from '../file-identity.js';
@@ -191,11 +191,7 @@ export class PathTarget implements Target {
     if (published?.kind === 'unreadable') return published;
     if (published) {
       const volume = (this.#volume ??= new KnownVolume(this.path, this.#limits));
-      seen.consulted = {
-        get directories() {
-          return mergeDirectories([...published.consulted.directories, ...volume.through]);
-        },
-      };
+      seen.consulted = consultedBy(() => [published.consulted, { directories: volume.through }]);
       const reading = yield* volume.look(published, extent, now, disk);
       if (reading === MOVED) return MOVED;
       this.#files = undefined;

@@ -20,14 +20,13 @@ import type { BigIntStats } from 'node:fs';
 
 import { errnoOf, hasMoved, isExhausted } from '../../core/errno.js';
 import { nextSlice, type Steps } from '../../core/steps.js';
-import type { WatchedDirectory } from '../../core/watch-backend.js';
 import { within } from '../absolute-path.js';
 import { MAX_ATTEMPTS, MOVED, type Moved } from '../attempts.js';
 import { directoriesAbove } from '../directories-above.js';
 import type { Disk } from '../disk.js';
 import { identityOf, inodeOf, timestampsAreReliable, isUnchanged } from '../file-identity.js';
 import { entriesOf, type Entry } from '../listing.js';
-import { VERIFIED_AT_ONCE } from '../observation.js';
+import { VERIFIED_AT_ONCE, type ConsultedDirectory } from '../observation.js';
 import { isInRevision, joinWays, resolve, wereRetargeted } from '../resolve.js';
 import { FileSnapshot } from '../snapshot.js';
 import { readingError } from '../target-error.js';
@@ -177,6 +176,7 @@ export class TreeLook {
       this.#nodes.remove(key);
       return;
     }
+    if (isLinked && this.#nodes.isAlias(key, identityOf(stat), isLinked)) return;
     const known = this.#nodes.directories.get(key);
     const isSame =
       known?.identity === identityOf(stat) && known.path === path && known.way.links === way.links;
@@ -228,7 +228,7 @@ export class TreeLook {
       visible.length < entries.length && (!isRecursive || isVolume || isGap || known?.isHiding === true);
     const shown = isHiding ? visible : entries;
     const names = new Set(isVolume ? known?.names : shown.map(({ name }) => name));
-    if (known?.volume && !isVolume) this.#visits.visitLinksInto(path);
+    if (known?.volume && !isVolume) this.#visits.visitLinksThrough(path);
     if (!isVolume !== !known?.volume) this.#nodes.removeDirectory(key);
     else for (const name of known?.names ?? []) if (!names.has(name)) this.#nodes.remove(childOf(key, name));
     this.#nodes.setReadable(key);
@@ -272,6 +272,8 @@ export class TreeLook {
       yield* this.#follow(key, disk);
       yield* nextSlice();
     }
+    // The last one is listed first. Of a directory that many of them lead to, the others then need not be listed.
+    this.#unlisted.reverse();
   }
 
   *#follow(key: string, disk: Disk): Steps<void> {
@@ -280,7 +282,7 @@ export class TreeLook {
     if (!parent || parent.volume) return;
     const link = yield* resolve(within(parent.path, nameOf(key)), disk);
     const { route } = link;
-    let directories: readonly WatchedDirectory[] = route.directories;
+    let directories: readonly ConsultedDirectory[] = route.directories;
     const way = joinWays(parent.way, route);
     this.#visits.notice(key, way);
     try {

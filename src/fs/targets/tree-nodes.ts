@@ -2,16 +2,16 @@
 import { dirname } from 'node:path';
 
 import type { WatchedDirectory, WatchedTree } from '../../core/watch-backend.js';
-import { within } from '../absolute-path.js';
-import { haveSameDirectories, mergeDirectories } from '../merge-directories.js';
+import { mergeDirectories } from '../merge-directories.js';
 import { ReadTotals, type Kept, type ReadLimits } from '../read-limits.js';
 import type { Inode } from '../file-identity.js';
-import type { Consulted, Extent } from '../observation.js';
+import type { ConsultedDirectory, Extent } from '../observation.js';
 import type { Way } from '../resolve.js';
 import type { FileSnapshot } from '../snapshot.js';
 import type { TargetError } from '../target-error.js';
 import { childOf, nameOf, parentOf } from '../tree-key.js';
 import type { TreeScope } from '../tree-scope.js';
+import { TreeRoutes } from './tree-routes.js';
 import type { ReachedDirectory, KnownVolume } from './volume.js';
 
 /** How a directory is read. */
@@ -71,15 +71,17 @@ export class TreeNodes {
   readonly directories = new Map<string, TreeDirectory>();
   readonly files = new Map<string, FileSnapshot>();
   /** What was consulted to find the target of each link. */
-  readonly links = new Map<string, Consulted>();
+  readonly routes = new TreeRoutes();
   /** Entries that currently cannot be looked up, and directories that cannot be listed. They stay as last known. */
   readonly unreadable = new Map<string, TargetError>();
-  /** Directories behind links that have another key. */
-  readonly skipped = new Set<string>();
+  /** The identities of directories behind links that have another key. */
+  readonly #skipped = new Map<string, string>();
   /** Links that lead to a key that is published, but has no link yet, with its volume. */
   readonly unlinked = new Map<string, string>();
   readonly #byPath = new Map<string, string>();
   readonly #byIdentity = new Map<string, string>();
+  /** The directories that are listed, to listen to; each is the same object until it is another directory. */
+  readonly #listed = new Map<string, WatchedDirectory>();
   readonly #totals: ReadTotals;
   /** What is kept of the files that were read. */
   kept: Kept;
@@ -89,8 +91,11 @@ export class TreeNodes {
   haveDirectoriesChanged = true;
 
   readonly #reads: boolean;
+  readonly #tree: WatchedTree | undefined;
 
-  constructor(options: TreeOptions) {
+  /** @param root the path of the root, every link resolved. */
+  constructor(options: TreeOptions, root: string) {
+    this.#tree = options.isRecursive ? { root, ignore: options.ignore } : undefined;
     this.#totals = new ReadTotals(options);
     this.#reads = options.content;
     this.kept = options.content ? 'contents' : 'identities';
@@ -134,20 +139,9 @@ export class TreeNodes {
     const otherKey = this.#byIdentity.get(identity);
     const other = otherKey === undefined || otherKey === key ? undefined : this.directories.get(otherKey);
     const isThis = isLinked && other !== undefined && !(other.isLinked && key < other.key);
-    if (isThis) this.#skip(key);
-    else if (other?.isLinked) this.#skip(other.key);
+    if (isThis) this.#skip(key, identity);
+    else if (other?.isLinked) this.#skip(other.key, identity);
     return isThis;
-  }
-
-  /** The links that lead through one of these paths. */
-  *linksThrough(paths: ReadonlySet<string>): Iterable<string> {
-    for (const [key, { directories }] of this.links) {
-      const isThrough = directories.some(
-        ({ path, entries = [] }) =>
-          paths.has(path) || entries.some((entry) => paths.has(within(path, entry))),
-      );
-      if (isThrough) yield key;
-    }
   }
 
   #isKnown(key: string): boolean {
@@ -180,18 +174,18 @@ export class TreeNodes {
   setDirectory(directory: TreeDirectory): void {
     const before = this.directories.get(directory.key);
     this.directories.set(directory.key, directory);
-    this.skipped.delete(directory.key);
+    this.#skipped.delete(directory.key);
     this.#byPath.set(directory.path, directory.key);
     this.#byIdentity.set(directory.identity, directory.key);
-    if (before?.path === directory.path && before.identity === directory.identity) return;
+    const { key, path, identity, isLinked } = directory;
+    if (before?.path === path && before.identity === identity && before.isLinked === isLinked) return;
+    const tree = isLinked ? undefined : this.#tree;
+    this.#listed.set(key, tree ? { path, identity, tree } : { path, identity });
     this.haveDirectoriesChanged = true;
   }
 
-  setLink(key: string, directories: readonly WatchedDirectory[]): void {
-    const before = this.links.get(key);
-    this.links.set(key, { directories });
-    if (before && haveSameDirectories(before, { directories })) return;
-    this.haveDirectoriesChanged = true;
+  setLink(key: string, route: readonly ConsultedDirectory[]): void {
+    if (this.routes.set(key, route)) this.haveDirectoriesChanged = true;
   }
 
   setUnlinked(key: string, volume: string | undefined): void {
@@ -209,9 +203,18 @@ export class TreeNodes {
   }
 
   /** Leaves out a directory that has another key. */
-  #skip(key: string): void {
+  #skip(key: string, identity: string): void {
+    this.removeFile(key);
     this.removeDirectory(key);
-    this.skipped.add(key);
+    this.#skipped.set(key, identity);
+  }
+
+  /** The keys that were skipped because of another key that is gone, each taken out. */
+  takeOrphans(): string[] {
+    const orphans: string[] = [];
+    for (const [key, identity] of this.#skipped) if (!this.#byIdentity.has(identity)) orphans.push(key);
+    for (const key of orphans) this.#skipped.delete(key);
+    return orphans;
   }
 
   /** Removes the entry with this key and everything below it. */
@@ -222,7 +225,7 @@ export class TreeNodes {
   }
 
   removeLink(key: string): void {
-    if (this.links.delete(key)) this.haveDirectoriesChanged = true;
+    if (this.routes.delete(key)) this.haveDirectoriesChanged = true;
   }
 
   removeFile(key: string): void {
@@ -235,11 +238,12 @@ export class TreeNodes {
 
   removeDirectory(key: string): void {
     this.setReadable(key);
-    this.skipped.delete(key);
+    this.#skipped.delete(key);
     this.unlinked.delete(key);
     const directory = this.directories.get(key);
     if (!directory) return;
     this.directories.delete(key);
+    this.#listed.delete(key);
     if (this.#byPath.get(directory.path) === key) this.#byPath.delete(directory.path);
     if (this.#byIdentity.get(directory.identity) === key) this.#byIdentity.delete(directory.identity);
     this.haveDirectoriesChanged = true;
@@ -251,15 +255,13 @@ export class TreeNodes {
    * event of the directory above it.
    * @param route the directories that were consulted to find the root.
    */
-  watched(route: readonly WatchedDirectory[], tree: WatchedTree | undefined): WatchedDirectory[] {
-    const links = [...this.links.values()].flatMap(({ directories }) => directories);
+  watched(route: readonly WatchedDirectory[]): WatchedDirectory[] {
     const unreadable = new Set([...this.unreadable.values()].map(({ path }) => path));
-    const listed = [...this.directories.values()]
-      .filter(({ path }) => !isBelow(path, unreadable))
-      .map(({ path, identity, isLinked }) =>
-        tree && !isLinked ? { path, identity, tree } : { path, identity },
-      );
-    return mergeDirectories([...route, ...links, ...listed]);
+    const all = [...route, ...this.routes.directories()];
+    for (const directory of this.#listed.values()) {
+      if (!isBelow(directory.path, unreadable)) all.push(directory);
+    }
+    return mergeDirectories(all);
   }
 }
 

@@ -23,8 +23,6 @@ export class TreeVisits {
   readonly #moved = new Set<string>();
   /** Volumes whose swap this attempt has noticed. */
   readonly #swapped = new Set<string>();
-  /** The directories that were skipped when they were last visited because of that. */
-  #skipped = '';
 
   constructor(nodes: TreeNodes) {
     this.#nodes = nodes;
@@ -51,8 +49,9 @@ export class TreeVisits {
     this.relist(key);
   }
 
-  visitLinksInto(volume: string): void {
-    for (const link of this.#nodes.linksThrough(new Set([volume]))) this.visit(link);
+  /** Visits the links that lead through this entry or directory. */
+  visitLinksThrough(path: string): void {
+    for (const key of this.#nodes.routes.through(path)) this.visit(key);
   }
 
   /** Visits what is to be visited because of the results. */
@@ -62,11 +61,7 @@ export class TreeVisits {
       this.#nodes.kept = allowed;
       for (const key of files.keys()) this.visit(key);
     }
-    // The other key of a skipped directory may be gone.
-    const skipped = [...this.#nodes.skipped].sort();
-    const before = this.#skipped;
-    this.#skipped = skipped.join('\0');
-    if (haveDirectoriesChanged && this.#skipped !== before) for (const key of skipped) this.visit(key);
+    if (haveDirectoriesChanged) for (const key of this.#nodes.takeOrphans()) this.visit(key);
   }
 
   /** The keys, each taken out; also those that are added in the meantime. */
@@ -107,7 +102,7 @@ export class TreeVisits {
     if (directory?.volume) this.visit(directory.key);
     else if (directory) this.moved(directory.key);
     // Also those that led nowhere before the volume was published.
-    this.visitLinksInto(volume);
+    this.visitLinksThrough(volume);
   }
 
   /**
@@ -124,7 +119,10 @@ export class TreeVisits {
       }
       if (isRetargeted) this.moved(key);
     }
-    for (const [key, path] of this.#absent) if (yield* disk.lstat(path)) this.moved(key);
+    for (const [key, path] of this.#absent) {
+      yield* nextSlice();
+      if (yield* disk.lstat(path)) this.moved(key);
+    }
     return this.#moved.size === 0;
   }
 
@@ -138,6 +136,5 @@ export class TreeVisits {
     }
     this.#moved.clear();
     this.#swapped.clear();
-    this.#skipped = '';
   }
 }

@@ -35,7 +35,7 @@ export function* readTreeVolume(
     }
     nodes.setReadable(key);
     if (published?.kind === 'missing') {
-      if (directory.names.size > 0) visits.visitLinksInto(path);
+      if (directory.names.size > 0) visits.visitLinksThrough(path);
       nodes.setKeys(directory, new Set());
       return;
     }

@@ -16,14 +16,14 @@
  */
 import { basename, dirname } from 'node:path';
 
-import type { Steps } from '../../core/steps.js';
+import { nextSlice, type Steps } from '../../core/steps.js';
 import type { WatchedDirectory } from '../../core/watch-backend.js';
 import type { Disk } from '../disk.js';
 import { identityOf } from '../file-identity.js';
 import { haveSameDirectories } from '../merge-directories.js';
 import { VERIFIED_AT_ONCE, type Consulted, type Extent } from '../observation.js';
 import { Rotation } from '../rotation.js';
-import type { FileSnapshot } from '../snapshot.js';
+import type { Files, FileSnapshot } from '../snapshot.js';
 import type { TargetError } from '../target-error.js';
 import { childOf, parentOf } from '../tree-key.js';
 import type { TreeScope } from '../tree-scope.js';
@@ -36,7 +36,7 @@ import type { ReachedDirectory } from './volume.js';
 /** The files that a look has found. */
 export interface TreeReading {
   /** By key. The same object until something changes. */
-  readonly files: ReadonlyMap<string, FileSnapshot>;
+  readonly files: Files;
   readonly directories: readonly WatchedDirectory[];
   readonly limited: string | undefined;
   readonly unreadable: TargetError | undefined;
@@ -57,14 +57,14 @@ export class TreeFiles {
   readonly #turns = {
     directories: new Rotation<TreeDirectory>(),
     files: new Rotation<FileSnapshot>(),
-    links: new Rotation<Consulted>(),
+    links: new Rotation<unknown>(),
   };
-  #files: ReadonlyMap<string, FileSnapshot> = new Map();
+  #files: Files = new Map();
   #watched: { readonly route: Consulted; readonly list: readonly WatchedDirectory[] } | undefined;
 
   constructor(options: TreeOptions) {
     this.#options = options;
-    this.#nodes = new TreeNodes(options);
+    this.#nodes = new TreeNodes(options, options.path);
   }
 
   /** Something may have happened at this absolute path, or anywhere. */
@@ -88,7 +88,7 @@ export class TreeFiles {
   ): Steps<TreeReading | Exclude<TreeLookResult, 'read'>> {
     const place = `${root.way.links} ${root.path} ${identityOf(root.stat)}`;
     if (place !== this.#place) {
-      this.#nodes = new TreeNodes(this.#options);
+      this.#nodes = new TreeNodes(this.#options, root.path);
       this.#touched = 'all';
       this.#place = place;
     }
@@ -115,7 +115,7 @@ export class TreeFiles {
     } finally {
       if (end !== 'read') this.touch();
     }
-    return end === 'read' ? this.#reading(root) : end;
+    return end === 'read' ? yield* this.#reading(root) : end;
   }
 
   /** The part of a key whose directory is listed. */
@@ -130,8 +130,8 @@ export class TreeFiles {
       const listed = this.#nodes.directoryAt(path);
       if (listed) visits.visitAll(listed.key);
       this.#visitEntry(path, visits);
+      visits.visitLinksThrough(path);
     }
-    for (const key of this.#nodes.linksThrough(touched)) visits.visit(key);
   }
 
   /** The entry of a listed directory at or above this path. */
@@ -149,24 +149,25 @@ export class TreeFiles {
 
   /** What a resync verifies. */
   #visitNext(visits: TreeVisits): void {
-    const { directories, files, links, unreadable } = this.#nodes;
+    const { directories, files, routes, unreadable } = this.#nodes;
     visits.visit('');
     for (const key of unreadable.keys()) visits.relist(key);
     for (const [key] of this.#turns.directories.next(directories, VERIFIED_AT_ONCE)) visits.visit(key);
     for (const [key] of this.#turns.files.next(files, VERIFIED_AT_ONCE)) visits.visit(key);
-    for (const [key] of this.#turns.links.next(links, VERIFIED_AT_ONCE)) visits.visit(key);
+    for (const [key] of this.#turns.links.next(routes.all, VERIFIED_AT_ONCE)) visits.visit(key);
   }
 
   /** The directories to listen to, as far as the last look has come: also if that has failed. */
-  watched({ path: root, directories }: ReachedDirectory): readonly WatchedDirectory[] {
-    const { isRecursive, ignore } = this.#options;
-    return this.#nodes.watched(directories, isRecursive ? { root, ignore } : undefined);
+  watched({ directories }: ReachedDirectory): readonly WatchedDirectory[] {
+    return this.#nodes.watched(directories);
   }
 
-  #reading(root: ReachedDirectory): TreeReading {
+  *#reading(root: ReachedDirectory): Steps<TreeReading> {
     const [nodes, options] = [this.#nodes, this.#options];
     const { directories } = root;
-    if (nodes.haveFilesChanged) this.#files = copyOf(nodes.files, options.isRecursive);
+    yield* nextSlice();
+    if (nodes.haveFilesChanged) this.#files = copyOf(nodes.files, this.#files, options.isRecursive);
+    yield* nextSlice();
     if (
       nodes.haveDirectoriesChanged ||
       !this.#watched ||
@@ -175,6 +176,7 @@ export class TreeFiles {
       this.#watched = { route: { directories }, list: this.watched(root) };
     }
     nodes.haveFilesChanged = nodes.haveDirectoriesChanged = false;
+    yield* nextSlice();
     return {
       files: this.#files,
       directories: this.#watched.list,
@@ -185,7 +187,16 @@ export class TreeFiles {
   }
 }
 
-/** The files of a tree are in no particular order. */
-function copyOf(files: ReadonlyMap<string, FileSnapshot>, isRecursive: boolean): Map<string, FileSnapshot> {
-  return isRecursive ? new Map(files) : new Map([...files].sort(([one], [other]) => (one < other ? -1 : 1)));
+/** The files of a tree are in no particular order. @param before the last copy. */
+function copyOf(files: Files, before: Files, isRecursive: boolean): Files {
+  if (isRecursive) return new Map(files);
+  // Almost in order, which takes no longer than to go through them.
+  const keys = [...before.keys()].filter((key) => files.has(key));
+  for (const key of files.keys()) if (!before.has(key)) keys.push(key);
+  const copy = new Map<string, FileSnapshot>();
+  for (const key of keys.sort()) {
+    const file = files.get(key);
+    if (file) copy.set(key, file);
+  }
+  return copy;
 }

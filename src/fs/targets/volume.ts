@@ -22,7 +22,14 @@ import { within } from '../absolute-path.js';
 import { MOVED, type Moved } from '../attempts.js';
 import type { Disk } from '../disk.js';
 import { identityOf, inodeOf, isUnchanged, type Inode } from '../file-identity.js';
-import { VERIFIED_AT_ONCE, type Consulted, type Extent, type Observation } from '../observation.js';
+import { mergeDirectories } from '../merge-directories.js';
+import {
+  VERIFIED_AT_ONCE,
+  type Consulted,
+  type ConsultedDirectory,
+  type Extent,
+  type Observation,
+} from '../observation.js';
 import { ReadTotals, type ReadLimits } from '../read-limits.js';
 import { isEntryName, isInRevision, joinWays, resolve, wereRetargeted, type Way } from '../resolve.js';
 import { Rotation } from '../rotation.js';
@@ -108,8 +115,9 @@ export class KnownVolume {
   readonly #path: string;
   readonly #limits: ReadLimits;
   readonly #rotation = new Rotation<FileSnapshot>();
-  /** The directories that links in the revision lead through, as far as the last look has come. */
-  through: readonly WatchedDirectory[] = [];
+  /** What links in the revision lead through, one after another, as far as the last look has come. */
+  #routes: readonly ConsultedDirectory[] = [];
+  #through: readonly ConsultedDirectory[] | undefined;
   #last: VolumeReading | undefined;
   /** Whether something writes into the known revision, so that every look verifies all of it. */
   #isWritten = false;
@@ -120,6 +128,11 @@ export class KnownVolume {
   constructor(path: string, limits: ReadLimits) {
     this.#path = path;
     this.#limits = limits;
+  }
+
+  /** The directories that links in the revision lead through, as far as the last look has come. */
+  get through(): readonly ConsultedDirectory[] {
+    return (this.#through ??= mergeDirectories(this.#routes));
   }
 
   /** Verifies the known revision, or reads a new one. */
@@ -133,9 +146,10 @@ export class KnownVolume {
       return (this.#last = { ...last, revision });
     }
     const known = last && { files: last.files, isSameRevision: isKnown };
-    const through: WatchedDirectory[] = [];
-    this.through = through;
-    const found = yield* readRevision(this.#path, revision, this.#limits, known, now, through, disk);
+    const routes: ConsultedDirectory[] = [];
+    this.#routes = routes;
+    this.#through = undefined;
+    const found = yield* readRevision(this.#path, revision, this.#limits, known, now, routes, disk);
     if (found === MOVED) return MOVED;
     const isSame = isKnown && haveSameFiles(last.files, found.files);
     this.#isWritten = isKnown && (this.#isWritten || !isSame);
@@ -184,6 +198,7 @@ function* isAsRead(
 /** Whether the directories of a revision have the entries that were listed. */
 function* areAsListed(listed: ReadonlyMap<string, Inode>, disk: Disk): Steps<boolean> {
   for (const [path, inode] of listed) {
+    yield* nextSlice();
     const stat = yield* disk.lstat(path);
     if (!stat || !isUnchanged(stat, inode)) return false;
   }
@@ -195,7 +210,7 @@ function* areAsListed(listed: ReadonlyMap<string, Inode>, disk: Disk): Steps<boo
  * @param path the watched path.
  * @param known the files that were read last, and whether they come from the same revision, so that most of them are
  * unchanged.
- * @param through receives the directories that links in the revision lead through.
+ * @param routes receives the directories that links in the revision lead through.
  */
 function* readRevision(
   path: string,
@@ -203,7 +218,7 @@ function* readRevision(
   limits: ReadLimits,
   known: { readonly files: ReadonlyMap<string, FileSnapshot>; readonly isSameRevision: boolean } | undefined,
   now: number,
-  through: WatchedDirectory[],
+  routes: ConsultedDirectory[],
   disk: Disk,
 ): Steps<VolumeReading | Moved> {
   const listed = new Map<string, Inode>();
@@ -211,6 +226,7 @@ function* readRevision(
   /** The directories that are still to be listed, as prefixes of keys. */
   const unlisted = [''];
   for (let below = unlisted.pop(); below !== undefined; below = unlisted.pop()) {
+    yield* nextSlice();
     const directory = below === '' ? revision.path : within(revision.path, below.slice(0, -1));
     const stat = yield* disk.lstat(directory);
     const entries = stat?.isDirectory() ? yield* disk.list(directory) : undefined;
@@ -223,8 +239,9 @@ function* readRevision(
       if (entry.isDirectory()) unlisted.push(`${key}/`);
       else if (entry.isFile()) places.push({ key, place: { ...found, way: revision.way } });
       else if (entry.isSymbolicLink()) {
+        yield* nextSlice();
         const link = yield* resolve(found.realPath, disk);
-        through.push(...link.route.directories);
+        routes.push(...link.route.directories);
         if (link.kind === 'unreadable' && link.error.cause !== undefined) throw link.error.cause as Error;
         if (link.kind !== 'found' || !link.stat.isFile()) continue;
         const way = joinWays(revision.way, link.route);
