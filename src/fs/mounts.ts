@@ -58,6 +58,7 @@ export class Mounts {
   #isReadingAgain = false;
   #otherwise: Mount = LOCAL;
   #mayHangAnywhere = false;
+  #isAnyRemote = false;
   #table: string | undefined;
   #readAt = -Infinity;
   /** How long that took, ms. */
@@ -161,8 +162,8 @@ export class Mounts {
 
   /** The name of the first file system among these that reports no events, if there is one. */
   eventlessFileSystem(paths: readonly string[]): string | undefined {
+    if (!this.#isAnyRemote) return undefined;
     for (const path of paths) {
-      if (!this.mayHang(path)) continue;
       const { kind } = this.at(path);
       if (kind.place === 'remote') return kind.name;
     }
@@ -177,7 +178,9 @@ export class Mounts {
       if (this.#mounts.has(place)) return;
       try {
         const { type } = await promised<{ type: number }>((done) => statfs(pathForCall(place), done));
-        this.#mounts.set(place, mountOfKind(place, kindOfMagic(type)));
+        const mount = mountOfKind(place, kindOfMagic(type));
+        this.#mounts.set(place, mount);
+        this.#isAnyRemote ||= mount.kind.place === 'remote';
         return;
       } catch (error) {
         if (errnoOf(error) !== 'ENOENT' || place === dirname(place)) return;
@@ -205,7 +208,11 @@ export class Mounts {
     const lines = linesOf(table);
     this.#mounts = reachableMounts(lines);
     this.#kinds = new Map(lines.map(({ device, kind }) => [device, kind]));
-    this.#mayHangAnywhere = [...this.#mounts.values()].some(({ hangsWith }) => hangsWith);
+    this.#mayHangAnywhere = this.#isAnyRemote = false;
+    for (const { hangsWith, kind } of this.#mounts.values()) {
+      this.#mayHangAnywhere ||= hangsWith !== undefined;
+      this.#isAnyRemote ||= kind.place === 'remote';
+    }
     for (const { path, mount, abandon } of this.#waits) {
       if (this.#waitsFor(path).id !== mount.id) abandon();
     }

@@ -8,6 +8,7 @@
 import { isUserVisible } from '../fs/volume-layout.js';
 
 const NOBODY: readonly never[] = [];
+const NOTHING: readonly never[] = [];
 
 export class Listeners<Who> {
   /** The entries that each listener listens to; undefined: all. */
@@ -34,34 +35,40 @@ export class Listeners<Who> {
     return this.#toAll.size > 0 ? [...this.#toAll] : NOBODY;
   }
 
-  /** Listens to these entries from now on. Returns whether some of them are new. */
-  set(who: Who, entries: readonly string[] | undefined): boolean {
+  /** Listens to these entries from now on. Returns those that are new; undefined: all of the directory. */
+  set(who: Who, entries: readonly string[] | undefined): readonly string[] | undefined {
     const isListening = this.#entries.has(who);
     const before = this.#entries.get(who);
-    if (isListening && before === entries) return false;
-    this.delete(who);
+    if (isListening && before === entries) return NOTHING;
     this.#entries.set(who, entries);
-    if (!entries) this.#toAll.add(who);
-    for (const name of entries?.map(listedAs) ?? []) {
-      const some = this.#byEntry.get(name);
-      if (some) some.add(who);
-      else this.#byEntry.set(name, new Set([who]));
-    }
-    if (!isListening) return true;
-    if (before === undefined) return false;
-    const known = new Set(before);
-    return !entries?.every((entry) => known.has(entry));
+    if (entries) this.#toAll.delete(who);
+    else this.#toAll.add(who);
+    // Only what differs, because a directory may have thousands of entries.
+    const [known, names] = [new Set(before?.map(listedAs)), new Set(entries?.map(listedAs))];
+    for (const name of known) if (!names.has(name)) this.#leave(who, name);
+    for (const name of names) if (!known.has(name)) this.#join(who, name);
+    if (!isListening) return undefined;
+    if (before === undefined) return NOTHING;
+    const listened = new Set(before);
+    return entries?.filter((entry) => !listened.has(entry));
   }
 
   delete(who: Who): void {
-    const entries = this.#entries.get(who);
+    for (const name of new Set(this.#entries.get(who)?.map(listedAs))) this.#leave(who, name);
     this.#entries.delete(who);
     this.#toAll.delete(who);
-    for (const name of entries?.map(listedAs) ?? []) {
-      const some = this.#byEntry.get(name);
-      some?.delete(who);
-      if (some?.size === 0) this.#byEntry.delete(name);
-    }
+  }
+
+  #join(who: Who, name: string): void {
+    const some = this.#byEntry.get(name);
+    if (some) some.add(who);
+    else this.#byEntry.set(name, new Set([who]));
+  }
+
+  #leave(who: Who, name: string): void {
+    const some = this.#byEntry.get(name);
+    some?.delete(who);
+    if (some?.size === 0) this.#byEntry.delete(name);
   }
 }
 

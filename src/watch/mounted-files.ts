@@ -1,7 +1,7 @@
 import { basename, dirname } from 'node:path';
 
 import { errnoOf } from '../core/errno.js';
-import type { Steps } from '../core/steps.js';
+import { nextSlice, type Steps } from '../core/steps.js';
 import type { WatchedDirectory } from '../core/watch-backend.js';
 import type { Disk } from '../fs/disk.js';
 import { identityOf } from '../fs/file-identity.js';
@@ -45,6 +45,7 @@ export class MountedFiles {
     if (this.#points.length === 0) return NONE;
     const files: WatchedDirectory[] = [];
     for (const path of this.#points) {
+      yield* nextSlice();
       try {
         const stat = yield* disk.lstat(path);
         if (stat?.isFile()) files.push({ path, identity: identityOf(stat), isFile: true });

@@ -26,7 +26,7 @@
  */
 import type { Clock, Scheduled } from '../core/clock.js';
 import { errnoOf } from '../core/errno.js';
-import type { Steps } from '../core/steps.js';
+import { nextSlice, type Steps } from '../core/steps.js';
 import type { Disk } from '../fs/disk.js';
 import type { Observation } from '../fs/observation.js';
 import { linksIn } from '../fs/resolve.js';
@@ -150,6 +150,7 @@ export class Reporter {
     for (const [key, file] of this.#files) {
       const volume = files.has(key) ? undefined : volumeOf(file);
       if (volume === undefined || this.#volumeTimes.has(volume)) continue;
+      yield* nextSlice();
       try {
         this.#volumeTimes.set(volume, (yield* disk.afresh.lstat(volume))?.mtimeNs);
       } catch (error) {

@@ -89,7 +89,7 @@ export class Session {
   #seen: Observation | undefined;
   #directories: readonly WatchedDirectory[] = [];
   readonly #mountedFiles = new MountedFiles();
-  /** The file system without events that the target is on, if any. */
+  /** The file system without events that some of them are on, if any. */
   #eventless: string | undefined;
   /** The version of the mount table that this and the warnings come from. */
   #mountsVersion = 0;
@@ -353,12 +353,18 @@ export class Session {
     const isElsewhere = !haveSameDirectories(consulted, { directories: this.#directories });
     if (isElsewhere) this.#directories = consulted.directories;
     // The same observation may come through a mount that was not in the table before.
-    if (isNew || isElsewhere || mounts.version !== this.#mountsVersion) {
-      this.#mountsVersion = mounts.version;
-      this.#eventless = eventlessIn(seen, mounts);
-      if (seen.kind === 'found') this.#warnings.found(seen, mounts);
+    const areMountsNew = mounts.version !== this.#mountsVersion;
+    this.#mountsVersion = mounts.version;
+    if (isElsewhere || areMountsNew) {
+      this.#eventless = mounts.eventlessFileSystem(seen.consulted.directories.map(({ path }) => path));
     }
-    const opened = this.#connection.listen(this.#directories, this.#eventless);
+    let eventless = this.#eventless;
+    if (seen.kind === 'found') {
+      if (isNew || isElsewhere || areMountsNew) this.#warnings.found(seen, mounts);
+      // A file may be a mount point itself.
+      eventless ??= mounts.eventlessFileSystem([seen.snapshot.realPath]);
+    }
+    const opened = this.#connection.listen(this.#directories, eventless);
     return opened instanceof Promise
       ? opened.then((paths) => this.#listening(paths, cause, round))
       : this.#listening(opened, cause, round);
@@ -400,11 +406,4 @@ export class Session {
     this.#reporter.consider(this.#seen, cause, this.#beganAt);
     return false;
   }
-}
-
-/** The file system on the path that reports no events, if there is one. */
-function eventlessIn(seen: Observation, mounts: Mounts): string | undefined {
-  const paths = seen.consulted.directories.map(({ path }) => path);
-  // A file may be a mount point itself.
-  return mounts.eventlessFileSystem(seen.kind === 'found' ? [...paths, seen.snapshot.realPath] : paths);
 }

@@ -223,7 +223,7 @@ export const MUTANTS = [
     'this.#timer?.cancel();\n    this.#pending = NOTHING;\n  }\n\n  /** Takes',
     'this.#pending = NOTHING;\n  }\n\n  /** Takes',
   ],
-  ['close() leaves the native watches', backend, 'this.#leave(this.#directories, NO_DIRECTORIES);', ''],
+  ['close() leaves the native watches', backend, 'return run(this.#leaveAllBut([]));', ''],
   [
     'a replaced directory keeps its old watch',
     backend,
@@ -243,12 +243,7 @@ export const MUTANTS = [
     "return isUserVisible(entry) ? entry : '..';",
     'return entry;',
   ],
-  [
-    'links that lead nowhere are not proven',
-    visits,
-    'for (const [key, path] of this.#absent) if (yield* disk.lstat(path)) this.moved(key);',
-    '',
-  ],
+  ['links that lead nowhere are not proven', visits, 'if (yield* disk.lstat(path)) this.moved(key);', ''],
   ['links that are gone are proven', visits, 'this.#ways.delete(key);', ''],
   [
     'a revision that was swapped and removed is a gap',

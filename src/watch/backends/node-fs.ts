@@ -19,6 +19,7 @@ import { basename } from 'node:path';
 import { errnoOf, isDenied } from '../../core/errno.js';
 import { mayHaveLostBytes, pathForCall } from '../../core/path-bytes.js';
 import type { FileSystem } from '../../core/file-system.js';
+import { nextSlice, run, type Steps } from '../../core/steps.js';
 import type {
   HintSink,
   WatchBackend,
@@ -34,7 +35,7 @@ const NAME = 'fs';
 /** On other systems, names are folded, or an event about the directory itself has its own name. */
 const IS_INOTIFY = process.platform === 'linux';
 
-/** How many native watches were opened so far: the clock that tells a subscription whether it missed something. */
+/** How many native watches were opened so far: by its number, a subscription knows the one that it listened to. */
 let openings = 0;
 
 /** `fs.watch`, or that of the option `fs`. */
@@ -78,15 +79,16 @@ class DirectoryWatch {
     return this.#since;
   }
 
-  listen(who: Subscription, entries: readonly string[] | undefined): boolean {
+  /** Returns the paths of what was not listened to before. */
+  listen(who: Subscription, entries: readonly string[] | undefined): readonly string[] {
     if (who.persistent && !this.listeners.has(who)) this.#count(1);
-    const isNew = this.listeners.set(who, IS_INOTIFY ? entries : undefined);
+    const added = this.listeners.set(who, IS_INOTIFY ? entries : undefined);
     // Other watchers relied on the old watch. They may leave at once, so the new one listens already.
     if (this.#isReplaced) {
       this.#isReplaced = false;
       this.#hintAll(true);
     }
-    return isNew;
+    return added ? added.map((entry) => within(this.#path, entry)) : [this.#path];
   }
 
   leave(who: Subscription): void {
@@ -205,7 +207,10 @@ function tableOf(watch: Watch): Table {
   return table;
 }
 
-const NO_DIRECTORIES: readonly WatchedDirectory[] = [];
+const NOTHING: readonly string[] = [];
+
+/** How many directories are compared or left at once, however long this turn has been: a millisecond. */
+const AT_ONCE = 100;
 
 class Subscription implements WatchSubscription {
   readonly sink: HintSink;
@@ -213,13 +218,14 @@ class Subscription implements WatchSubscription {
   readonly #native: Watch;
   readonly #table: Table;
   /** The directories of the last call. */
-  #directories = NO_DIRECTORIES;
-  /** The value of `openings` at the last call. */
-  #at = 0;
+  #directories: readonly WatchedDirectory[] = [];
   /** Whether all of them are watched. */
   #isIntact = false;
   /** Those that may not be read, and are tried again at each call. */
   #denied: WatchedDirectory[] = [];
+  /** Those that are watched, by path, each with the opening since which nothing was missed there. */
+  readonly #watched = new Map<string, { readonly directory: WatchedDirectory; readonly since: number }>();
+  #isClosed = false;
 
   constructor(sink: HintSink, persistent: boolean, native: Watch) {
     this.sink = sink;
@@ -233,35 +239,46 @@ class Subscription implements WatchSubscription {
     this.#isIntact = false;
   }
 
-  setDirectories(directories: readonly WatchedDirectory[]): readonly string[] {
-    const before = this.#directories;
-    const isSame = this.#isIntact && directories === before;
-    const tried = isSame ? this.#denied : directories;
-    if (tried.length === 0 && isSame) return [];
+  setDirectories(directories: readonly WatchedDirectory[]): readonly string[] | Promise<readonly string[]> {
+    const isSame = this.#isIntact && directories === this.#directories;
+    if (isSame && this.#denied.length === 0) return NOTHING;
+    return run(this.#watchAll(isSame ? this.#denied : directories, directories));
+  }
+
+  close(): void | Promise<void> {
+    this.#isClosed = true;
+    return run(this.#leaveAllBut([]));
+  }
+
+  *#watchAll(
+    tried: readonly WatchedDirectory[],
+    directories: readonly WatchedDirectory[],
+  ): Steps<readonly string[]> {
+    const wasIntact = this.#isIntact;
     this.#isIntact = true;
     this.#denied = [];
-    const opened: string[] = [];
+    const missed: string[] = [];
     try {
-      for (const directory of tried) if (this.#watch(directory)) opened.push(directory.path);
+      for (const [at, directory] of tried.entries()) {
+        const isKnown = wasIntact && this.#watched.get(directory.path)?.directory === directory;
+        const paths = isKnown ? NOTHING : this.#watch(directory);
+        for (const path of paths) missed.push(path);
+        // To open one takes longer than to look up a file.
+        if (paths.length > 0 || at >= AT_ONCE) yield* nextSlice();
+        if (this.#isClosed) return NOTHING;
+      }
     } catch (error) {
       // Some of them are watched.
-      this.#directories = [...before, ...directories];
       this.#isIntact = false;
       throw error;
     }
     this.#directories = directories;
-    this.#at = openings;
-    this.#leave(before, directories);
-    return opened;
+    yield* this.#leaveAllBut(directories);
+    return missed;
   }
 
-  close(): void {
-    this.#leave(this.#directories, NO_DIRECTORIES);
-    this.#directories = NO_DIRECTORIES;
-  }
-
-  /** Returns whether something may have been missed since the last call. */
-  #watch(directory: WatchedDirectory): boolean {
+  /** Returns the paths where something may have been missed since the last call. */
+  #watch(directory: WatchedDirectory): readonly string[] {
     const { path, entries, isAncestor, isFile } = directory;
     const shared = this.#table.get(path) ?? new DirectoryWatch(path, this.#native);
     let since: number;
@@ -273,19 +290,25 @@ class Subscription implements WatchSubscription {
       // What may not be read cannot be watched. Of an ancestor, or a file that was mounted, the resync finds the changes.
       if ((isAncestor === true || isFile === true) && isDenied(error)) {
         this.#denied.push(directory);
-        return false;
+        return NOTHING;
       }
       throw backendFailure(NAME, path, error);
     }
     this.#table.set(path, shared);
-    return shared.listen(this, entries) || since > this.#at;
+    const added = shared.listen(this, entries);
+    const isIntact = this.#watched.get(path)?.since === since;
+    this.#watched.set(path, { directory, since });
+    return isIntact ? added : [path];
   }
 
-  #leave(directories: readonly WatchedDirectory[], wanted: readonly WatchedDirectory[]): void {
-    if (directories === wanted || directories.length === 0) return;
+  *#leaveAllBut(wanted: readonly WatchedDirectory[]): Steps<void> {
     const kept = new Set(wanted.map(({ path }) => path));
-    for (const { path } of directories) {
+    let left = 0;
+    for (const path of this.#watched.keys()) {
       if (kept.has(path)) continue;
+      left += 1;
+      if (left > AT_ONCE) yield* nextSlice();
+      this.#watched.delete(path);
       const shared = this.#table.get(path);
       shared?.leave(this);
       if (shared?.listeners.isEmpty) this.#table.delete(path);
