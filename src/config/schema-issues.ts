@@ -50,7 +50,7 @@ export async function problemsOf(
     const origin =
       path.length > 0 ? layers.findLast((layer) => depthOf(layer.values, path) === path.length) : undefined;
     const place = origin && (await placeIn(origin, path));
-    const message = messageOf(issue, isSecretPath(path) ? undefined : allowedAt(schema, path));
+    const message = messageOf(issue, isSecretPath(path) ? undefined : allowedBy(schema, path, issue));
     const isLink = origin?.setsPaths === true && isServiceLink(valueAt(origin.values, path));
     return problemAt(
       'ERR_CONFIG_SCHEMA',
@@ -87,11 +87,10 @@ export function thrownIssues(thrown: unknown): readonly unknown[] {
   return Array.isArray(issues) && issues.length > 0 ? issues : [thrown];
 }
 
-/** @param allowed the values that the schema allows there. */
-function messageOf(issue: unknown, allowed: readonly unknown[] | undefined): string {
+/** @param allowed the values that the schema allows there, in words. */
+function messageOf(issue: unknown, allowed: string | undefined): string {
   if (issue instanceof ConfigError) return issue.message;
-  const one = allowed?.map((value) => JSON.stringify(value)).join(', ') ?? listedIn(issue);
-  if (one !== undefined) return `expected one of ${one}`;
+  if (allowed !== undefined) return `expected one of ${allowed}`;
   const expected = expectedType(issue);
   if (expected !== undefined) return `expected ${expected}`;
   const rule = ['code', 'type'].map((name) => member(issue, name)).find(isIdentifier);
@@ -100,13 +99,67 @@ function messageOf(issue: unknown, allowed: readonly unknown[] | undefined): str
   return `refused${kind === undefined ? '' : ` (${kind})`}; to say why, throw a ConfigError`;
 }
 
+/** The values that are allowed at a path, in words: from the JSON Schema, or from the issue. */
+function allowedBy(schema: unknown, path: readonly string[], issue: unknown): string | undefined {
+  const values = allowedAt(schema, path) ?? valuesIn(issue);
+  const isShown = values?.every(
+    (value) => value === null || ['string', 'number', 'boolean'].includes(typeof value),
+  );
+  return isShown === true ? values?.map((value) => JSON.stringify(value)).join(', ') : listedIn(issue);
+}
+
+/**
+ * The values that a schema allows, as the issues of zod 4, zod 3 and arktype have them: not every schema can be written as
+ * a JSON Schema.
+ */
+function valuesIn(issue: unknown): readonly unknown[] | undefined {
+  const code = member(issue, 'code');
+  const [values, options] = ['values', 'options'].map((name) => listOf(member(issue, name)));
+  if (code === 'invalid_value') return values;
+  if (code === 'invalid_literal') return [member(issue, 'expected')];
+  if (code === 'unit') return [member(issue, 'unit')];
+  if (!UNIONS.has(code)) return undefined;
+  if (options) return options;
+  const all = alternativesIn(issue).map(valuesIn);
+  return all.every((some) => some !== undefined) ? listOf(all.flat()) : undefined;
+}
+
+/** The codes of issues about one of several values or types. */
+const UNIONS: ReadonlySet<unknown> = new Set([
+  'invalid_enum_value',
+  'invalid_union_discriminator',
+  'invalid_union',
+  'union',
+]);
+
+/** Undefined if it is empty or not a list. */
+function listOf(value: unknown): readonly unknown[] | undefined {
+  return Array.isArray(value) && value.length > 0 ? (value as readonly unknown[]) : undefined;
+}
+
+/** Why each alternative of a union refuses the value; none if one of them refuses a part of it. */
+function alternativesIn(issue: unknown): readonly unknown[] {
+  const [errors, unionErrors] = ['errors', 'unionErrors'].map((name) => member(issue, name));
+  // Those of zod 4 are lists of issues, with paths that begin at the union.
+  const isRelative = Array.isArray(errors) && errors.every(Array.isArray);
+  const issuesOf = (error: unknown): unknown => member(error, 'issues');
+  const all: unknown = Array.isArray(unionErrors) ? unionErrors.map(issuesOf) : errors;
+  const alternatives: readonly unknown[] = Array.isArray(all) ? all.flat() : [];
+  const depth = isRelative ? 0 : pathOf(issue).length;
+  return alternatives.every((each) => pathOf(each).length === depth) ? alternatives : [];
+}
+
 /** The words of an enum: valibot has no JSON Schema, and its `expected` is made of the schema alone. */
 function listedIn(issue: unknown): string | undefined {
   const [kind, type, expected] = ['kind', 'type', 'expected'].map((name) => member(issue, name));
-  const isEnum = kind === 'schema' && (type === 'picklist' || type === 'enum');
-  return isEnum && typeof expected === 'string'
-    ? expected.replace(/^\((.*)\)$/, '$1').replaceAll(' | ', ', ')
-    : undefined;
+  const isEnum = kind === 'schema' && (type === 'picklist' || type === 'enum' || type === 'literal');
+  const words = isEnum || isUnionOfLiterals(issue) ? expected : undefined;
+  return typeof words === 'string' ? words.replace(/^\((.*)\)$/, '$1').replaceAll(' | ', ', ') : undefined;
+}
+
+function isUnionOfLiterals(issue: unknown): boolean {
+  const alternatives = member(issue, 'type') === 'union' ? listOf(member(issue, 'issues')) : undefined;
+  return alternatives?.every((each) => member(each, 'type') === 'literal') === true;
 }
 
 /** The type that a schema wants. What else libraries have in this member may quote the value. */

@@ -13,6 +13,7 @@ import {
 import * as v from 'valibot';
 import { expect, expectTypeOf, test } from 'vitest';
 import { z } from 'zod';
+import { z as z3 } from 'zod/v3';
 
 import { ConfigScene } from '../support/config-scene.js';
 
@@ -62,6 +63,44 @@ test('the configuration has the type of what the schema accepts', () => {
     { port: number } | undefined
   >();
   expectTypeOf(new ConfigLoader({ sources }).current).toEqualTypeOf<ConfigMap | undefined>();
+});
+
+test.each<[string, ConfigValidator<unknown>]>([
+  // None of these can be written as a JSON Schema, because of the date.
+  ['enum of zod', z.object({ level: z.enum(['info', 'warn']), at: z.date().optional() })],
+  ['literals of zod', z.object({ level: z.literal(['info', 'warn']), at: z.date().optional() })],
+  [
+    'union of zod',
+    z.object({ level: z.union([z.literal('info'), z.literal('warn')]), at: z.date().optional() }),
+  ],
+  ['enum of zod 3', z3.object({ level: z3.enum(['info', 'warn']) })],
+  ['union of zod 3', z3.object({ level: z3.union([z3.literal('info'), z3.literal('warn')]) })],
+  ['picklist of valibot', v.object({ level: v.picklist(['info', 'warn']) })],
+  ['union of valibot', v.object({ level: v.union([v.literal('info'), v.literal('warn')]) })],
+  ['union of arktype', type({ level: '"info" | "warn"', 'at?': 'Date' })],
+  [
+    'function that throws an error of zod',
+    (values) => z.object({ level: z.enum(['info', 'warn']) }).parse(values),
+  ],
+])('a problem lists the values that a %s allows, and not the one that it refuses', async (_, validate) => {
+  const loader = new ConfigLoader({ sources: [{ values: { level: 'hunter22' } }], validate });
+  const error = (await loader.load().catch((reason: unknown) => reason)) as ConfigError;
+  expect(error.problems.map(({ message }) => message)).toEqual([
+    'values: level: expected one of "info", "warn"',
+  ]);
+  expect(error.message).not.toContain('hunter22');
+});
+
+test('a problem of a union lists no values of a part, or of another type', async () => {
+  const kind = z.union([z.object({ type: z.literal('a') }), z.object({ type: z.literal('b') })]);
+  const parts = z.object({ kind, at: z.date().optional(), port: z.union([z.literal('auto'), z.number()]) });
+  const values = { kind: { type: 'x' }, port: 'x' };
+  const loader = new ConfigLoader({ sources: [{ values }], validate: parts });
+  const error = (await loader.load().catch((reason: unknown) => reason)) as ConfigError;
+  expect(error.problems.map(({ message }) => message)).toEqual([
+    'values: kind: refused by the rule invalid_union',
+    'values: port: refused by the rule invalid_union',
+  ]);
 });
 
 test('a problem says the expected type, the rule, or what its function says in a ConfigError', async () => {
