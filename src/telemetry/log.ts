@@ -1,7 +1,9 @@
+import { systemClock } from '../core/clock.js';
 import { hasMethods, oneOf, resolveOptions } from '../core/options.js';
 import type { ComponentHandle, OperationName } from '../core/telemetry-messages.js';
-import { observe, type Operation, type Subscription } from './observe.js';
+import { isolated, observe, type Operation, type Subscription } from './observe.js';
 import { lineOf, said } from './point-events.js';
+import { RepeatedLines, sinceLastLine } from './repeated-lines.js';
 
 type Level = 'debug' | 'info' | 'warn' | 'error';
 type Write = (fields: object, message: string) => unknown;
@@ -32,7 +34,8 @@ const routine = (text: string): Line => ({ level: 'routine', text });
 const warning = (text: string): Line => ({ level: 'warn', text });
 
 /**
- * Logs one line for each event of every component of this process, until the result is closed. Lines contain names,
+ * Logs one line for each event of every component of this process, until the result is closed. Of events that many pods
+ * have for one reason, it is one line a minute, with their number. Lines contain names,
  * paths, keys and error messages, never contents, tokens or secret values.
  *
  * ```ts
@@ -51,14 +54,22 @@ export function logTo(logger: StructuredLogger | Console, options?: LogOptions):
   // Returns what the logger returns: the rejection of an asynchronous one is handled.
   const log = ({ level, text }: Line, fields: object): unknown =>
     write(level === 'routine' ? routineLevel : level, fields, text.replaceAll(/\n\s*/g, ' '));
-  return observe({
+  const lines = new RepeatedLines(systemClock);
+  const subscription = observe({
     point(point) {
       const { component, ...details } = point.message;
-      const { level, text } = lineOf(point);
+      const { level, text, cause } = lineOf(point);
       const isRepeated = component.repeated?.includes(point.name);
       const fields = { component: component.kind, name: component.name, ...details };
       const line = `${titleOf(component)}: ${text}`;
-      return log({ level: isRepeated === true ? 'debug' : level, text: line }, fields);
+      if (cause === undefined)
+        return log({ level: isRepeated === true ? 'debug' : level, text: line }, fields);
+      lines.say(`${titleOf(component)} ${point.name} ${cause}`, (more) =>
+        isolated(`resilient-watcher:${point.name}`, () =>
+          log({ level, text: line + sinceLastLine(more) }, { ...fields, ...(more > 0 && { more }) }),
+        ),
+      );
+      return undefined;
     },
     settled(operation, durationMs) {
       const line = lineOfOperation(operation);
@@ -68,6 +79,11 @@ export function logTo(logger: StructuredLogger | Console, options?: LogOptions):
       return log(line, { ...source, ...details, durationMs: Math.round(durationMs) });
     },
   });
+  const close = (): void => {
+    subscription.close();
+    lines.close();
+  };
+  return { close, [Symbol.dispose]: close };
 }
 
 function writerTo(

@@ -98,7 +98,8 @@ function observeOperation(name: OperationName, observer: TelemetryObserver): () 
   };
 }
 
-function isolated(channelName: string, work: () => unknown): void {
+/** Does the work of an observer. What it throws or rejects with becomes a process warning. */
+export function isolated(channelName: string, work: () => unknown): void {
   const failed = (error: unknown): void => process.emitWarning(new ListenerError(channelName, error));
   try {
     const result = work();

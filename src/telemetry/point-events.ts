@@ -18,6 +18,8 @@ interface PointEvent<Message> {
   readonly level: 'routine' | 'warn' | 'error';
   /** The text after the name of the component. */
   readonly text: (message: Message) => string;
+  /** What many events have in common that are one line a minute: a trouble of a namespace concerns each of its pods. */
+  readonly cause?: (message: Message) => string | undefined;
   readonly measure?: (message: Message, meter: Meter) => void;
 }
 
@@ -83,25 +85,28 @@ const EVENTS: { readonly [N in PointName]: PointEvent<PointMessages[N]> } = {
     level: 'warn',
     text: ({ namespace, pod, waitedMs }) =>
       `pod ${namespace}/${pod} not patched: it has waited for ${Math.round(waitedMs)} ms`,
+    cause: ({ namespace }) => namespace,
     measure: (_, meter) => meter.count('pod_sync.behind', {}),
   },
   // A failure of an operation, which is counted by its result, or of `PodSync`, which is counted as `unhealthy`.
   retry: {
     level: 'warn',
     text: ({ error, delayMs }) => `${said(error)}; next attempt in ${Math.round(delayMs)} ms`,
+    cause: ({ request, error }) => request && `${request} ${error.code}`,
   },
   unhealthy: { level: 'warn', text: ({ error }) => `unhealthy: ${said(error)}`, measure: countError },
   healthy: { level: 'routine', text: () => 'healthy' },
   error: { level: 'error', text: ({ error }) => said(error), measure: countError },
 };
 
-/** The level and the text of an event. */
+/** The level and the text of an event, and the cause of which it is one of many. */
 export function lineOf({ name, message }: Point): {
   readonly level: PointEvent<never>['level'];
   readonly text: string;
+  readonly cause: string | undefined;
 } {
-  const { level, text } = EVENTS[name] as PointEvent<Point['message']>;
-  return { level, text: text(message) };
+  const { level, text, cause } = EVENTS[name] as PointEvent<Point['message']>;
+  return { level, text: text(message), cause: cause?.(message) };
 }
 
 /** Counts an event. */

@@ -1,11 +1,11 @@
 import { InvalidArgumentError, type Command } from 'commander';
+import { RepeatedLines, sinceLastLine } from 'resilient-watcher/internal';
 import { clusterClient } from 'resilient-watcher/kubernetes';
 import { PodSync } from '@resilient-watcher/sync-pods';
 
 import { checkCluster, delay, duration, each, text } from './arguments.js';
 import { EXIT, ExitError } from './exit-code.js';
 import { addListenFlag, listen, type ListenFlags } from './listen.js';
-import { RepeatedLines } from './repeated-lines.js';
 import type { Invocation, Subcommand } from './subcommand.js';
 
 interface Flags extends ListenFlags {
@@ -30,7 +30,6 @@ function positive(given: string): number {
 }
 
 /** How many lines are left out. */
-const since = (more: number): string => (more === 0 ? '' : ` (${more} more since the last such line)`);
 
 function addSyncPodsCommand(command: Command): void {
   command
@@ -115,21 +114,31 @@ async function runSyncPods({ flags, session, paths }: Invocation<Flags>): Promis
   );
   sync.on('behind', ({ namespace, pod, waitedMs }) =>
     lines.say(`behind ${namespace}`, (more) =>
-      output.log('warn', 'behind', `${namespace}/${pod}: not patched, it has waited too long${since(more)}`, {
-        namespace,
-        pod,
-        waitedMs,
-        ...(more > 0 && { more }),
-      }),
+      output.log(
+        'warn',
+        'behind',
+        `${namespace}/${pod}: not patched, it has waited too long${sinceLastLine(more)}`,
+        {
+          namespace,
+          pod,
+          waitedMs,
+          ...(more > 0 && { more }),
+        },
+      ),
     ),
   );
   sync.on('retry', ({ error: { message, code }, request, delayMs }) =>
     lines.say(`${request} ${code}`, (more) =>
-      output.log('warn', 'retry', `${message}; next attempt in ${Math.round(delayMs)} ms${since(more)}`, {
-        code,
-        request,
-        ...(more > 0 && { more }),
-      }),
+      output.log(
+        'warn',
+        'retry',
+        `${message}; next attempt in ${Math.round(delayMs)} ms${sinceLastLine(more)}`,
+        {
+          code,
+          request,
+          ...(more > 0 && { more }),
+        },
+      ),
     ),
   );
   sync.on('unhealthy', ({ error: { message, code } }) => output.log('warn', 'unhealthy', message, { code }));

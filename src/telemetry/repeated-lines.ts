@@ -1,4 +1,4 @@
-import type { Clock, Scheduled } from 'resilient-watcher';
+import type { Clock, Scheduled } from '../core/clock.js';
 
 const PERIOD_MS = 60_000;
 
@@ -7,6 +7,10 @@ interface Cause {
   more: number;
   timer: Scheduled;
 }
+
+/** What a line says of those that were not printed. */
+export const sinceLastLine = (more: number): string =>
+  more === 0 ? '' : ` (${more} more since the last such line)`;
 
 /** One line for a cause and a minute: the first is printed at once, and the others as a number when the minute is over. */
 export class RepeatedLines {
