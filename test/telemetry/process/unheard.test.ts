@@ -166,7 +166,7 @@ test('a logger hears of retries and of deliveries that failed', () => {
 
 test('an action that fails is a process warning', () => {
   const stderr = stderrOf(`
-    import { ReloadAction } from 'resilient-watcher/action';
+    import { ReloadAction } from '@resilient-watcher/cli/action';
     const run = async () => { throw new Error('exit code 1'); };
     const reload = new ReloadAction({ action: { name: 'nginx', run } });
     reload.trigger({ paths: [], cause: 'check' });
