@@ -67,9 +67,10 @@ function isBusy(states: readonly State[], at: number): boolean {
 function isDue({ from, to, text, isPublished }: State, at: number, patience: Patience): boolean {
   if (from > at) return false;
   const { settleMs, missingGraceMs } = patience;
-  const isEmpty = text === NOTHING || text.endsWith('= ');
-  return isPublished || Math.min(to, at) - from >= (isEmpty ? missingGraceMs : settleMs);
+  return isPublished || Math.min(to, at) - from >= (isEmpty(text) ? missingGraceMs : settleMs);
 }
+
+const isEmpty = (text: string): boolean => text === NOTHING || text.endsWith('= ');
 
 function wrongReport(
   unit: string,
@@ -83,6 +84,45 @@ function wrongReport(
   if (same < 0) return new Violation(1, `${what} never existed as a whole`);
   if (same < index) return new Violation(2, `${what} came after a later state`);
   return new Violation(3, `${what} was not complete`);
+}
+
+export interface HowLong extends Patience {
+  /** How often it is asked without events, ms. */
+  readonly pollMs: number;
+  /** Whether all units are reported when the last of them is due. */
+  readonly areTogether: boolean;
+}
+
+/** Timers have whole milliseconds, and a difference whose time comes during a look is looked at once more. */
+const ROUNDING_MS = 2;
+
+/**
+ * 13: once nobody changes anything, what waits for nothing is told without time passing, and everything else when its
+ * quiet period is over.
+ * @param quietSince since when, ms.
+ */
+export function checkInTime(
+  history: History,
+  reports: readonly Report[],
+  quietSince: number,
+  { settleMs, missingGraceMs, pollMs, areTogether }: HowLong,
+): void {
+  const units = [...history.units];
+  const heldMs = (unit: string): number => {
+    const { text } = history.of(unit).at(-1) ?? { text: NOTHING };
+    return isEmpty(text) ? Math.max(settleMs, missingGraceMs) : settleMs;
+  };
+  const longestMs = Math.max(...units.map(heldMs));
+  for (const unit of units) {
+    const last = reports.at(-1)?.units.get(unit);
+    const first = reports.findLastIndex((report) => report.units.get(unit) !== last) + 1;
+    const at = reports[first]?.at ?? 0;
+    // One that is due waits for the others.
+    const waitMs = areTogether || first === 0 ? longestMs : 2 * heldMs(unit);
+    const lateMs = at - quietSince - waitMs - pollMs;
+    if (lateMs <= (waitMs === 0 ? 0 : ROUNDING_MS)) continue;
+    throw new Violation(13, `${unit}: told at ${at.toFixed(1)}, ${lateMs.toFixed(1)} ms late`);
+  }
 }
 
 /** 5: after the last change, everything has been told. */

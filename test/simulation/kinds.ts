@@ -14,9 +14,20 @@ export interface Scene extends Watched {
   readonly see: (fs: Fs) => views.View;
   /** Whether something happens that no event tells, so that only a resync finds it. */
   readonly isSilent?: boolean;
+  /** How long a change is held that is neither a loss nor empty, ms; `SETTLE_MS` by default. */
+  readonly heldMs?: number;
   /** What is read, if somebody takes permissions away. */
   readonly needs?: (fs: Fs) => Needs;
 }
+
+/** The default of `settleMs`. */
+export const SETTLE_MS = 50;
+
+/** The default of `groupSettleMs`. */
+const GROUP_SETTLE_MS = 200;
+
+/** What a swap publishes is told in the turn of its event. */
+export const AT_ONCE = 0;
 
 export type Kind = (world: World) => Scene;
 
@@ -104,6 +115,7 @@ export const KINDS: Readonly<Record<string, Kind>> = {
     return {
       path,
       options: options(world),
+      heldMs: AT_ONCE,
       unitOf: isFromVolume(VOLUME),
       see: (fs) => rename(views.group(fs, [path]), () => path.slice(path.lastIndexOf('/') + 1)),
     };
@@ -115,6 +127,7 @@ export const KINDS: Readonly<Record<string, Kind>> = {
     return {
       path: VOLUME,
       options: options(world),
+      heldMs: AT_ONCE,
       unitOf: isFromVolume(VOLUME),
       see: (fs) => views.directory(fs, VOLUME, false),
     };
@@ -127,6 +140,7 @@ export const KINDS: Readonly<Record<string, Kind>> = {
     return {
       path,
       options: options(world),
+      heldMs: AT_ONCE,
       unitOf: isFromVolume(VOLUME),
       see: (fs) => views.inside(fs, path),
     };
@@ -139,6 +153,7 @@ export const KINDS: Readonly<Record<string, Kind>> = {
     return {
       path: paths,
       options: options(world),
+      heldMs: AT_ONCE,
       unitOf: isFromVolume(VOLUME),
       see: (fs) => views.group(fs, paths),
     };
@@ -153,6 +168,7 @@ export const KINDS: Readonly<Record<string, Kind>> = {
     return {
       path: paths,
       options: options(world),
+      heldMs: GROUP_SETTLE_MS,
       unitOf: unitOfPath,
       see: (fs) => views.group(fs, paths),
     };
@@ -166,6 +182,7 @@ export const KINDS: Readonly<Record<string, Kind>> = {
       path: VOLUME,
       options: { ...options(world), recursive: true },
       isTree: true,
+      heldMs: AT_ONCE,
       unitOf: isFromVolume(VOLUME),
       see: (fs) => views.directory(fs, VOLUME, true),
     };

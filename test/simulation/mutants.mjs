@@ -188,6 +188,24 @@ export const MUTANTS = [
     'const isSame = before !== undefined;',
   ],
   [
+    'a quiet period lasts 800 ms longer',
+    'watch/pending.ts',
+    'let dueAt = Math.min(unchangedSince + quietMs, firstSeen + maxMs);',
+    'let dueAt = Math.min(unchangedSince + quietMs, firstSeen + maxMs) + (quietMs > 0 ? 800 : 0);',
+  ],
+  [
+    'what is complete waits all the same',
+    waits,
+    'isQuiet || isComplete(file, before) ? 0 : quietMs',
+    'isQuiet ? 0 : quietMs',
+  ],
+  [
+    'what a swap removes waits as if it was lost',
+    waits,
+    'const isGone = isElsewhere || before.regrouped.has(key) || isSwapped(known.get(key), revisions);',
+    'const isGone = before.regrouped.has(key);',
+  ],
+  [
     'nothing is looked at again after it is listened to',
     session,
     'if (opened.length === 0 || this.#lifetime.ended) return this.#stable();',

@@ -5,6 +5,7 @@ import { makeTree, mountOver, renameAndBack, replace } from './actors/directorie
 import { gitSync } from './actors/git-sync.js';
 import { KUBELET, publish, publisher, type Payload } from './actors/volumes.js';
 import {
+  AT_ONCE,
   directories,
   KEYS,
   options,
@@ -12,6 +13,7 @@ import {
   PAUSES_MS,
   payloads,
   rename,
+  SETTLE_MS,
   type Kind,
   type Scene,
 } from './kinds.js';
@@ -41,7 +43,7 @@ export function anyTarget(
   const paths = [keys[0], keys.at(-1)].map((key) => `${directory}/${key ?? ''}`);
   const [path = ''] = paths;
   const isTree = shape === 'tree' || (shape === 'directory' && unit === undefined);
-  const common = { options: options(world), isTree };
+  const common = { options: options(world), isTree, heldMs: unit === undefined ? SETTLE_MS : AT_ONCE };
   switch (shape) {
     case 'file':
       return {
@@ -60,8 +62,8 @@ export function anyTarget(
     case 'directory':
     case 'tree':
       return {
+        ...common,
         path: directory,
-        isTree,
         options: shape === 'tree' ? { ...common.options, recursive: true } : common.options,
         unitOf: (key) => unit ?? `${directory}/${key}`,
         see: (fs) => views.directory(fs, directory, shape === 'tree'),

@@ -12,8 +12,8 @@ import { Watching } from './consumers/watching.js';
 import { MEDIA, Writing } from './consumers/writing.js';
 import { denied } from './denied.js';
 import { historyOf } from './history.js';
-import { checkAllIsTold, checkReports } from './invariants.js';
-import { KINDS, type Kind } from './kinds.js';
+import { checkAllIsTold, checkInTime, checkReports, type HowLong } from './invariants.js';
+import { KINDS, SETTLE_MS, type Kind, type Scene } from './kinds.js';
 import { POLLED } from './polled.js';
 import { nextRealTurn } from './globals.js';
 import { Readability } from './readability.js';
@@ -71,6 +71,12 @@ export async function runSchedule({ kind, seed, given }: Schedule, isTraced = fa
   return { violation, choices, trace: world.trace ?? [] };
 }
 
+function patienceOf(scene: Scene, missingGraceMs: number): HowLong {
+  const { heldMs: settleMs = SETTLE_MS, options } = scene;
+  const { pollIntervalMs: pollMs = 0 } = options;
+  return { settleMs, missingGraceMs, pollMs, areTogether: scene.isTree !== true };
+}
+
 async function play(world: World, kind: string): Promise<void> {
   const { choices } = world;
   const program = kind === 'many' ? many : PROGRAMS[kind];
@@ -105,7 +111,11 @@ async function play(world: World, kind: string): Promise<void> {
       readability?.check(watching.told, since, missingGraceMs, options.resyncIntervalMs ?? 5_000, isTree);
     }
     if (!isFaulty || scene.isTree !== true)
-      checkReports(history, watching.reports, watching.since, { settleMs: 50, missingGraceMs });
+      checkReports(history, watching.reports, watching.since, { settleMs: SETTLE_MS, missingGraceMs });
+    if (!needsResync && !readability?.isDenied) {
+      const quietSince = Math.max(world.quietSince, watching.since);
+      checkInTime(history, watching.reports, quietSince, patienceOf(scene, missingGraceMs));
+    }
     // What can no longer be read stays as it was told.
     if (!readability?.isDenied) checkAllIsTold(history, watching.reports.at(-1));
   } finally {

@@ -72,6 +72,8 @@ export class World {
   calls = 0;
   /** How many turns of the event loop had something to do. */
   turns = 0;
+  /** From when on nobody but the library does anything, ms. */
+  quietSince = Infinity;
   /** How probable it is that somebody acts before a call of the library. */
   readonly #density: number;
   /** How probable it is that somebody who acts goes on. */
@@ -152,6 +154,7 @@ export class World {
   /** Goes on until no actor has anything left to do, and then for so long, ms. */
   async run(restMs: number): Promise<void> {
     while (this.#actors.length > 0) await this.#turn(Infinity);
+    this.quietSince = this.now;
     await this.rest(restMs);
   }
 
