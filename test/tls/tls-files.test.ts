@@ -514,3 +514,17 @@ test.each(['certificate', 'CA bundle'])(
     expect(files.current?.digest).not.toBe(before.digest);
   },
 );
+
+test('a directory in place of one of several files is told at the start, and in get()', async () => {
+  const directory = temporaryDirectory();
+  mkdirSync(join(directory, 'tls.crt'));
+  const files = new TlsFiles({ cert: join(directory, 'tls.crt'), key: join(directory, 'tls.key') });
+  onTestFinished(() => files.close());
+  const refusal = {
+    code: 'ERR_TLS_UNAVAILABLE',
+    message: expect.stringContaining('tls.crt" as part of a group: it is a directory') as string,
+    cause: { code: 'ERR_TARGET_DIRECTORY' },
+  };
+  await expect(files.start()).rejects.toMatchObject(refusal);
+  await expect(files.get()).rejects.toMatchObject(refusal);
+});
