@@ -11,7 +11,7 @@ import type { FileSnapshot } from '../snapshot.js';
 import type { TargetError } from '../target-error.js';
 import { childOf, nameOf, parentOf } from '../tree-key.js';
 import type { TreeScope } from '../tree-scope.js';
-import { TreeRoutes } from './tree-routes.js';
+import { LinkRoutes } from './link-routes.js';
 import type { ReachedDirectory, KnownVolume } from './volume.js';
 
 /** How a directory is read. */
@@ -71,7 +71,7 @@ export class TreeNodes {
   readonly directories = new Map<string, TreeDirectory>();
   readonly files = new Map<string, FileSnapshot>();
   /** What was consulted to find the target of each link. */
-  readonly routes = new TreeRoutes();
+  readonly routes = new LinkRoutes();
   /** Entries that currently cannot be looked up, and directories that cannot be listed. They stay as last known. */
   readonly unreadable = new Map<string, TargetError>();
   /** The identities of directories behind links that have another key. */

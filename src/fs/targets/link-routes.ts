@@ -20,7 +20,7 @@ interface Place {
   watched: WatchedDirectory | undefined;
 }
 
-export class TreeRoutes {
+export class LinkRoutes {
   readonly #routes = new Map<string, readonly ConsultedDirectory[]>();
   readonly #places = new Map<string, Place>();
 
