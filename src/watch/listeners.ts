@@ -43,14 +43,14 @@ export class Listeners<Who> {
     this.#entries.set(who, entries);
     if (entries) this.#toAll.delete(who);
     else this.#toAll.add(who);
-    // Only what differs, because a directory may have thousands of entries.
-    const [known, names] = [new Set(before?.map(listedAs)), new Set(entries?.map(listedAs))];
-    for (const name of known) if (!names.has(name)) this.#leave(who, name);
-    for (const name of names) if (!known.has(name)) this.#join(who, name);
+    const [gone, added] = differing(before ?? NOTHING, entries ?? NOTHING);
+    for (const entry of gone) {
+      const isStillListed = !isUserVisible(entry) && entries?.some((other) => !isUserVisible(other));
+      if (!isStillListed) this.#leave(who, listedAs(entry));
+    }
+    for (const entry of added) this.#join(who, listedAs(entry));
     if (!isListening) return undefined;
-    if (before === undefined) return NOTHING;
-    const listened = new Set(before);
-    return entries?.filter((entry) => !listened.has(entry));
+    return before === undefined ? NOTHING : entries && added;
   }
 
   delete(who: Who): void {
@@ -70,6 +70,21 @@ export class Listeners<Who> {
     some?.delete(who);
     if (some?.size === 0) this.#byEntry.delete(name);
   }
+}
+
+/**
+ * What is only in the first of two lists, and only in the second one. A directory may have thousands of entries, and is
+ * usually set with one more or less: what both lists begin and end with is only gone through.
+ */
+function differing(one: readonly string[], other: readonly string[]): [gone: string[], added: string[]] {
+  const shorter = Math.min(one.length, other.length);
+  let head = 0;
+  while (head < shorter && one[head] === other[head]) head += 1;
+  let tail = 0;
+  while (tail < shorter - head && one.at(-1 - tail) === other.at(-1 - tail)) tail += 1;
+  const [before, after] = [one.slice(head, one.length - tail), other.slice(head, other.length - tail)];
+  const [known, wanted] = [new Set(before), new Set(after)];
+  return [before.filter((entry) => !wanted.has(entry)), after.filter((entry) => !known.has(entry))];
 }
 
 function listedAs(entry: string): string {

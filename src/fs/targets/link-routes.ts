@@ -1,10 +1,9 @@
 /**
- * The routes of the links in a tree: the entries that each leads through, and the links that lead through an entry. What
- * it costs to set a route depends on its length, not on the number of links.
+ * The routes of the links in a tree or a revision: the entries that each leads through, and the links that lead through an
+ * entry. What it costs to set a route depends on its length, not on the number of links.
  */
 import { basename, dirname } from 'node:path';
 
-import type { WatchedDirectory } from '../../core/watch-backend.js';
 import { haveSameDirectories } from '../merge-directories.js';
 import type { ConsultedDirectory } from '../observation.js';
 
@@ -17,7 +16,7 @@ interface Place {
   /** How many of the routes have more than an ancestor here. */
   ends: number;
   /** The same object until something changes. */
-  watched: WatchedDirectory | undefined;
+  watched: ConsultedDirectory | undefined;
 }
 
 export class LinkRoutes {
@@ -38,7 +37,7 @@ export class LinkRoutes {
   }
 
   /** The directories that the routes lead through, with the entries that matter. */
-  *directories(): Iterable<WatchedDirectory> {
+  *directories(): Iterable<ConsultedDirectory> {
     for (const [path, place] of this.#places) {
       const { identity, entries, ends } = place;
       yield (place.watched ??= { path, identity, entries: [...entries.keys()], isAncestor: ends === 0 });

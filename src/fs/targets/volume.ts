@@ -22,7 +22,6 @@ import { within } from '../absolute-path.js';
 import { MOVED, type Moved } from '../attempts.js';
 import type { Disk } from '../disk.js';
 import { identityOf, inodeOf, isUnchanged, type Inode } from '../file-identity.js';
-import { mergeDirectories } from '../merge-directories.js';
 import {
   VERIFIED_AT_ONCE,
   type Consulted,
@@ -37,6 +36,7 @@ import { FileSnapshot } from '../snapshot.js';
 import { targetError } from '../target-error.js';
 import { DATA_LINK, isUserVisible } from '../volume-layout.js';
 import { fileAt, type FilePlace } from './file.js';
+import { LinkRoutes } from './link-routes.js';
 
 /** A published revision, or a directory in one. */
 export interface Revision {
@@ -115,8 +115,8 @@ export class KnownVolume {
   readonly #path: string;
   readonly #limits: ReadLimits;
   readonly #rotation = new Rotation<FileSnapshot>();
-  /** What links in the revision lead through, one after another, as far as the last look has come. */
-  #routes: readonly ConsultedDirectory[] = [];
+  /** Those of the links in the revision, as far as the last look has come. */
+  #routes = new LinkRoutes();
   #through: readonly ConsultedDirectory[] | undefined;
   #last: VolumeReading | undefined;
   /** Whether something writes into the known revision, so that every look verifies all of it. */
@@ -132,7 +132,7 @@ export class KnownVolume {
 
   /** The directories that links in the revision lead through, as far as the last look has come. */
   get through(): readonly ConsultedDirectory[] {
-    return (this.#through ??= mergeDirectories(this.#routes));
+    return (this.#through ??= [...this.#routes.directories()]);
   }
 
   /** Verifies the known revision, or reads a new one. */
@@ -146,7 +146,7 @@ export class KnownVolume {
       return (this.#last = { ...last, revision });
     }
     const known = last && { files: last.files, isSameRevision: isKnown };
-    const routes: ConsultedDirectory[] = [];
+    const routes = new LinkRoutes();
     this.#routes = routes;
     this.#through = undefined;
     const found = yield* readRevision(this.#path, revision, this.#limits, known, now, routes, disk);
@@ -210,7 +210,7 @@ function* areAsListed(listed: ReadonlyMap<string, Inode>, disk: Disk): Steps<boo
  * @param path the watched path.
  * @param known the files that were read last, and whether they come from the same revision, so that most of them are
  * unchanged.
- * @param routes receives the directories that links in the revision lead through.
+ * @param routes receives those of the links in the revision.
  */
 function* readRevision(
   path: string,
@@ -218,7 +218,7 @@ function* readRevision(
   limits: ReadLimits,
   known: { readonly files: ReadonlyMap<string, FileSnapshot>; readonly isSameRevision: boolean } | undefined,
   now: number,
-  routes: ConsultedDirectory[],
+  routes: LinkRoutes,
   disk: Disk,
 ): Steps<VolumeReading | Moved> {
   const listed = new Map<string, Inode>();
@@ -241,7 +241,7 @@ function* readRevision(
       else if (entry.isSymbolicLink()) {
         yield* nextSlice();
         const link = yield* resolve(found.realPath, disk);
-        routes.push(...link.route.directories);
+        routes.set(key, link.route.directories);
         if (link.kind === 'unreadable' && link.error.cause !== undefined) throw link.error.cause as Error;
         if (link.kind !== 'found' || !link.stat.isFile()) continue;
         const way = joinWays(revision.way, link.route);
