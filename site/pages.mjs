@@ -17,7 +17,7 @@ export const staging = join(root, 'site/.pages');
 /** The folders of the pages, which the addresses of the site do not have. */
 const FOLDERS = /^(docs\/internals|docs|packages\/[\w-]+\/docs)\//;
 
-/** The sections of the sidebar, in order. A page of docs/ that is not named here comes at the end of the first one. */
+/** The sections of the sidebar, in order: of the library, then one for each package. A page of docs/ that is not named here comes at the end of the first one. */
 export const SECTIONS = [
   {
     title: 'Guide',
@@ -27,14 +27,11 @@ export const SECTIONS = [
       'docs/config.md',
       'docs/tokens.md',
       'docs/kubernetes.md',
-      'packages/sync-pods/docs/delivery.md',
       'docs/atomic-writes.md',
       'docs/recipes.md',
       'docs/frameworks.md',
       'docs/certificates.md',
-      'packages/cli/docs/cli.md',
       'docs/testing.md',
-      'packages/conformance/docs/conformance.md',
       'docs/observability.md',
       'docs/migrating.md',
     ],
@@ -47,9 +44,16 @@ export const SECTIONS = [
       'docs/internals/invariants.md',
       'docs/compatibility.md',
       'docs/internals/benchmarks.md',
-      'packages/conformance/docs/scoreboard.md',
       'docs/security.md',
     ],
+  },
+  { title: 'cli', files: ['packages/cli/docs/cli.md'] },
+  { title: 'sync-pods', files: ['packages/sync-pods/docs/delivery.md'] },
+  { title: 'local-api-server', files: ['packages/local-api-server/README.md'] },
+  { title: 'grpc', files: ['packages/grpc/README.md'] },
+  {
+    title: 'watch-conformance',
+    files: ['packages/conformance/docs/conformance.md', 'packages/conformance/docs/scoreboard.md'],
   },
   {
     title: 'Project',

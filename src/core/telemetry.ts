@@ -36,8 +36,13 @@ export const operations: Readonly<Record<OperationName, OperationChannel>> = {
 
 export const operationNames = Object.keys(operations) as readonly OperationName[];
 
-/** The components that have started and are not closed. */
-const running = new Set<ComponentHandle>();
+/**
+ * The components that have started and are not closed. As the channels, it is one for the process: logs, metrics and health
+ * checks see the components of all packages, even if two copies of this one are loaded.
+ */
+const RUNNING = Symbol.for('resilient-watcher.running');
+const shared = globalThis as unknown as Record<symbol, Set<ComponentHandle> | undefined>;
+const running = (shared[RUNNING] ??= new Set());
 
 /** Adds a component to those that run. Returns a function that removes it. */
 export function addRunning(component: ComponentHandle): () => void {

@@ -1,19 +1,36 @@
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
+import { dirname, join } from 'node:path';
 
 import { Extractor, ExtractorConfig, ExtractorLogLevel } from '@microsoft/api-extractor';
 
-const root = fileURLToPath(new URL('../..', import.meta.url));
+import { packages, root } from '../../packages/packages.mjs';
 
-/** Where the reviewed report of an entry point is. */
-export function reportPath(entryPoint: string): string {
-  return fileURLToPath(new URL(`api/${fileName(entryPoint)}.api.md`, import.meta.url));
+/** An entry point that users import, and its reviewed report. */
+export interface Reported {
+  readonly specifier: string;
+  /** Its declarations, relative to the root. */
+  readonly declarations: string;
+  /** `config.api.md` for `resilient-watcher/config`, `cli-action.api.md` for `@resilient-watcher/cli/action`. */
+  readonly report: string;
 }
 
+/** The folder of the reviewed reports. */
+export const reports = join(root, 'test/package/api');
+
+/** Those of all packages. What is internal is no API. */
+export const reported: readonly Reported[] = packages.flatMap(({ folder, entryPoints }) =>
+  entryPoints
+    .filter(({ specifier }) => specifier !== 'resilient-watcher/internal')
+    .map(({ specifier, name }) => ({
+      specifier,
+      declarations: `${folder}dist/${name}.d.ts`,
+      report: `${folder === '' ? name : specifier.replace('@resilient-watcher/', '').replace('/', '-')}.api.md`,
+    })),
+);
+
 /** What an entry point exports, as api-extractor reports it from the built declarations. */
-export function apiReport(entryPoint: string): string {
+export function apiReport({ declarations, report }: Reported): string {
   const folder = mkdtempSync(join(tmpdir(), 'resilient-watcher-api-'));
   try {
     const config = ExtractorConfig.prepare({
@@ -22,11 +39,16 @@ export function apiReport(entryPoint: string): string {
       configObject: {
         projectFolder: root,
         newlineKind: 'lf',
-        mainEntryPointFilePath: join(root, `dist/${moduleName(entryPoint)}.d.ts`),
-        compiler: { overrideTsconfig: { compilerOptions: COMPILER_OPTIONS, include: ['dist/*.d.ts'] } },
+        mainEntryPointFilePath: join(root, declarations),
+        compiler: {
+          overrideTsconfig: {
+            compilerOptions: COMPILER_OPTIONS,
+            include: [join(dirname(declarations), '*.d.ts')],
+          },
+        },
         apiReport: {
           enabled: true,
-          reportFileName: `${fileName(entryPoint)}.api.md`,
+          reportFileName: report,
           reportFolder: folder,
           reportTempFolder: join(folder, 'temp'),
         },
@@ -41,7 +63,7 @@ export function apiReport(entryPoint: string): string {
       },
     });
     Extractor.invoke(config, { localBuild: true, messageCallback: (message) => (message.handled = true) });
-    return readFileSync(join(folder, `${fileName(entryPoint)}.api.md`), 'utf8');
+    return readFileSync(join(folder, report), 'utf8');
   } finally {
     rmSync(folder, { recursive: true });
   }
@@ -56,13 +78,3 @@ const COMPILER_OPTIONS = {
   skipLibCheck: true,
   types: ['node'],
 };
-
-/** `resilient-watcher/config` → `config`. */
-function moduleName(entryPoint: string): string {
-  const [, name = 'index'] = /^resilient-watcher(?:\/(.+))?$/.exec(entryPoint) ?? [];
-  return name;
-}
-
-function fileName(entryPoint: string): string {
-  return moduleName(entryPoint).replaceAll('/', '-');
-}

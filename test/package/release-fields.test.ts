@@ -1,6 +1,6 @@
 /** A release stops as long as package.json does not say where the package lives. */
 import { spawnSync } from 'node:child_process';
-import { readFileSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
 import { expect, test } from 'vitest';
@@ -26,12 +26,17 @@ test('each field that is missing is named, and where to read how to set it', () 
 
 test('the command of RELEASING.md sets all of them', () => {
   const cwd = temporaryDirectory();
-  writeFileSync(join(cwd, 'package.json'), '{}');
+  const manifest = { name: 'x', version: '1.0.0', workspaces: ['.', 'packages/*'] };
+  writeFileSync(join(cwd, 'package.json'), JSON.stringify(manifest));
+  mkdirSync(join(cwd, 'packages/y'), { recursive: true });
+  writeFileSync(join(cwd, 'packages/y/package.json'), '{"name":"y","version":"1.0.0"}');
   const [, script = ''] = /```sh\n(\s*URL=[\s\S]*?)```/.exec(read('.github/RELEASING.md')) ?? [];
   const { status, stderr } = spawnSync('sh', ['-ec', script], { cwd, encoding: 'utf8' });
   expect(status, stderr).toBe(0);
-  const manifest = JSON.parse(readFileSync(join(cwd, 'package.json'), 'utf8')) as object;
-  expect(check(manifest)).toEqual({ status: 0, stderr: '' });
+  for (const file of ['package.json', 'packages/y/package.json']) {
+    const changed = JSON.parse(readFileSync(join(cwd, file), 'utf8')) as object;
+    expect(check(changed)).toEqual({ status: 0, stderr: '' });
+  }
 });
 
 test('npm publish and the workflow run the check', () => {

@@ -1,0 +1,35 @@
+/** Two copies of the library in one process, as two packages of a program may bring them. */
+import { join } from 'node:path';
+
+import client from 'prom-client';
+import { observe, ResilientWatcher } from 'resilient-watcher';
+import { collectMetrics } from 'resilient-watcher/prometheus';
+import { KubeletVolume } from 'resilient-watcher/testing';
+import { expect, onTestFinished, test, vi } from 'vitest';
+
+import { temporaryDirectory } from '../support/temporary-directory.js';
+
+test('a component of either copy is in the metrics and the messages of the other, also if it has started before', async () => {
+  const volume = new KubeletVolume(join(temporaryDirectory(), 'volume'));
+  volume.publish({ key: 'one' });
+  vi.resetModules();
+  const copy = await import('resilient-watcher');
+  expect(copy.ResilientWatcher).not.toBe(ResilientWatcher);
+  const watcher = new copy.ResilientWatcher(volume.path('key'), { name: 'of the copy' });
+  onTestFinished(() => watcher.close());
+  await watcher.start();
+
+  const registry = new client.Registry();
+  using _metrics = collectMetrics({ client, registry });
+  const seen: string[] = [];
+  using _observer = observe({
+    point: ({ name, message }) => void seen.push(`${message.component.name}: ${name}`),
+  });
+  volume.publish({ key: 'two' });
+  await watcher.check();
+
+  expect(seen).toEqual(['of the copy: change']);
+  expect(await registry.metrics()).toContain(
+    'resilient_watcher_status{target="of the copy",state="watching"} 1',
+  );
+});
