@@ -96,7 +96,7 @@ export async function diagnose(
 
 /** Where the path leads; for a volume, to its revision. */
 async function resolution(path: string, mounts: Mounts): Promise<Resolution> {
-  return run(throughVolume(path, new Disk(nodeFileSystem, mounts, noAnswers())));
+  return run(throughVolume(path, new Disk(nodeFileSystem, mounts, systemClock, noAnswers())));
 }
 
 function* throughVolume(path: string, disk: Disk): Steps<Resolution> {

@@ -9,6 +9,7 @@
  */
 import type { BigIntStats, Dirent } from 'node:fs';
 
+import type { Clock } from '../core/clock.js';
 import { errnoOf, withErrno } from '../core/errno.js';
 import { done, run, type Answer, type Steps } from '../core/steps.js';
 import { onNextTurn } from '../core/event-loop.js';
@@ -75,18 +76,25 @@ export class Disk {
   readonly #mounts: Mounts;
   readonly #forms: Forms;
   readonly #shared: Answers | undefined;
+  readonly #clock: Clock;
 
   /** @param answers shared with the other looks of one event; undefined if there are none. */
-  constructor(fs: ReadingCalls, mounts: Mounts, answers: Answers | undefined) {
+  constructor(fs: ReadingCalls, mounts: Mounts, clock: Clock, answers: Answers | undefined) {
     this.#fs = fs;
     this.#mounts = mounts;
     this.#forms = formsOf(fs);
     this.#shared = answers;
+    this.#clock = clock;
   }
 
   /** The same disk without the answers so far: for a proof, and after something has moved. */
   get afresh(): Disk {
-    return new Disk(this.#fs, this.#mounts, noAnswers());
+    return new Disk(this.#fs, this.#mounts, this.#clock, noAnswers());
+  }
+
+  /** Monotonic ms. */
+  get now(): number {
+    return this.#clock.monotonic();
   }
 
   lstat(path: string): Steps<BigIntStats | undefined> {

@@ -33,11 +33,13 @@ export function identityOf({ dev, ino, birthtimeNs }: Inode): string {
 const COARSEST_TICK_MS = 2_000;
 
 /**
- * Whether every later change of a file shows in its timestamps.
- * @param now when the timestamps were read, epoch ms.
+ * Whether every change after a read shows in the timestamps. They come from the clock of the file system, which may differ
+ * from ours, so only our own time counts: what had these timestamps a tick before it was read gets others when it changes.
+ * @param since when the timestamps had been seen first, monotonic ms.
+ * @param readAt when the read that found the same timestamps began, monotonic ms.
  */
-export function timestampsAreReliable({ ctimeNs }: Inode, now: number): boolean {
-  return now - Number(ctimeNs / 1_000_000n) > COARSEST_TICK_MS;
+export function timestampsAreReliable(since: number, readAt: number): boolean {
+  return readAt - since > COARSEST_TICK_MS;
 }
 
 /**

@@ -89,8 +89,7 @@ export interface Target {
   readonly path: string;
   /** The absolute paths. */
   readonly paths: readonly string[];
-  /** @param now epoch ms. */
-  look(extent: Extent, now: number, disk: Disk): Steps<Observation>;
+  look(extent: Extent, disk: Disk): Steps<Observation>;
   /** Tells the next look that something may have happened at this absolute path, or anywhere. */
   touch(path?: string): void;
   /** The same target without anything remembered. */

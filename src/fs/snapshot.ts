@@ -28,7 +28,9 @@ export function digestOf(content: Uint8Array): string {
 /** How a file was found, for later looks. */
 export interface FileStamp {
   readonly inode: Inode;
-  /** Whether every later change shows in the inode. */
+  /** Since when the inode has looked like this, monotonic ms. */
+  readonly since: number;
+  /** Whether every change since it was last read shows in the inode. */
   timestampsAreReliable: boolean;
   /** The links that were followed to it, see `Way.links`. */
   readonly links: string;

@@ -54,8 +54,8 @@ export async function stableRead(target: Target, { fs, clock, random }: ReadingP
     // A program that reads again and again must not starve its timers.
     if (isTurnSpent()) await nextTurn();
     startTurnBudget();
-    const disk = new Disk(fs, Mounts.of(fs), noAnswers());
-    const seen = await run(target.look('all', clock.now(), disk));
+    const disk = new Disk(fs, Mounts.of(fs), clock, noAnswers());
+    const seen = await run(target.look('all', disk));
     if (seen.kind === 'found' && seen.unreadable?.code === 'ERR_TARGET_DIRECTORY') throw seen.unreadable;
     if (seen.kind === 'found') return seen.snapshot;
     if (seen.kind === 'unreadable') throw seen.error;

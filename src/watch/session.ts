@@ -324,8 +324,8 @@ export class Session {
     const mounts = Mounts.of(fs);
     this.#beganAt = clock.monotonic();
     for (const path of this.#reporter.pathsDueAt(this.#beganAt, this.#seen)) this.#target.touch(path);
-    const disk = new Disk(fs, mounts, event && answersOf(event, fs));
-    const look = this.#reporter.lookThrough(this.#target.look(extent, clock.now(), disk), disk);
+    const disk = new Disk(fs, mounts, clock, event && answersOf(event, fs));
+    const look = this.#reporter.lookThrough(this.#target.look(extent, disk), disk);
     const seen = run(this.#mountedFiles.after(look, mounts, disk), () => this.#state === 'closed');
     return seen instanceof Promise
       ? seen.then((found) => this.#found(found, cause, mounts, round))

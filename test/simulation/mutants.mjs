@@ -128,7 +128,7 @@ export const MUTANTS = [
   [
     'a file is known by its time at once',
     'fs/file-identity.ts',
-    'return now - Number(ctimeNs / 1_000_000n) > COARSEST_TICK_MS;',
+    'return readAt - since > COARSEST_TICK_MS;',
     'return true;',
   ],
   [

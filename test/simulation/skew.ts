@@ -10,7 +10,7 @@ import { randomOf } from './choices.js';
 import { setWallClock } from './time.js';
 
 /** How far the clock of the file system is ahead of ours. */
-const SKEWS_MS = [0, 0, 0, 0, -200, 0, 3_000, 3_600_000];
+const SKEWS_MS = [0, -3_000, 0, 0, -200, -3_600_000, 3_000, 3_600_000];
 
 /** By how much a clock is set. Not a number of ticks, so that it shows the same time as before once in a long while only. */
 const STEPS_MS = [-5_000.017, -100.017, 100.017, 5_000.017, 3_600_000.017];

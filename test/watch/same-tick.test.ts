@@ -1,11 +1,11 @@
-/** Two changes of a directory within one tick of the clock of its file system, of which a hint tells only the first. */
+/** Two changes within one tick of the clock of the file system, of which a hint tells only the first. */
 import type { BigIntStats } from 'node:fs';
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 
 import type { FileSystem } from 'resilient-watcher';
 import { expect, test } from 'vitest';
 
-import { fsWith } from '../support/intercepted-fs.js';
+import { fsWith, type Called } from '../support/intercepted-fs.js';
 import { ScriptedScene } from '../support/scripted-scene.js';
 
 /** A file system on which directories change in this tick only. */
@@ -51,3 +51,41 @@ test('one resync finds what came to a directory and to one below another that is
   await scene.pass(1_400);
   expect([...(scene.watcher.current?.files.keys() ?? [])].sort()).toEqual(['a/b/new', 'new']);
 });
+
+const SKEWS = [
+  ['an hour behind', -3_600_000],
+  ['3 s behind', -3_000],
+  ['the same as ours', 0],
+  ['3 s ahead', 3_000],
+  ['an hour ahead', 3_600_000],
+] as const;
+
+test.each(
+  SKEWS.flatMap(([skew, skewMs]) =>
+    ['file', 'group', 'directory', 'tree'].map((kind) => ({ kind, skew, skewMs })),
+  ),
+)(
+  'a $kind that is written again within one tick of a clock that is $skew is read again by a resync',
+  async ({ kind, skewMs }) => {
+    const scene = new ScriptedScene();
+    const [root, file] = [scene.at('root'), scene.at('root/file')];
+    mkdirSync(root);
+    writeFileSync(file, 'one');
+    const now = BigInt(scene.clock.now() + skewMs) * 1_000_000n;
+    const stopped = ({ make }: Called): unknown => {
+      const stat = make() as BigIntStats | undefined;
+      return stat && Object.assign(stat, { mtimeNs: now, ctimeNs: now, atimeNs: now });
+    };
+    const fs = fsWith({
+      lstat: (call) => (String(call.args[0]).startsWith(root) ? stopped(call) : call.make()),
+      fstat: stopped,
+    });
+    const path = kind === 'file' ? file : kind === 'group' ? [file] : root;
+    await scene.watch(path, { fs, recursive: kind === 'tree', resync: true });
+    await scene.pass(100);
+    writeFileSync(file, 'two');
+    await scene.pass(10_000);
+    const [state] = scene.watcher.current?.files.values() ?? [];
+    expect(String(state?.content)).toBe('two');
+  },
+);

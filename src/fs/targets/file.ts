@@ -39,8 +39,6 @@ export interface FilePlace {
 export interface FileWanted {
   readonly kept: Kept;
   readonly maxContentBytes: number;
-  /** Epoch ms. */
-  readonly now: number;
 }
 
 /** A rename stamps the directory and the file one right after the other, ns. */
@@ -58,35 +56,36 @@ export function* fileAt(
   wanted: FileWanted,
   disk: Disk,
 ): Steps<FileSnapshot | undefined> {
-  const { kept, maxContentBytes, now } = wanted;
+  const { kept, maxContentBytes } = wanted;
   const keptOfThis = stat && stat.size > maxContentBytes ? 'identities' : kept;
   const before = known && stampAt(place, known, keptOfThis);
   if (stat && before?.timestampsAreReliable && isUnchanged(stat, before.inode)) return known;
-  if (stat && keptOfThis === 'identities') return yield* unreadFile(place, stat, wanted, disk);
+  if (stat && keptOfThis === 'identities') return yield* unreadFile(place, stat, disk);
+  const readAt = disk.now;
   const reading = yield* disk.read(place.realPath, keptOfThis === 'identities' ? -1 : maxContentBytes, stat);
   if (!reading?.stat.isFile()) return undefined;
   const { stat: found, bytes, isSteady } = reading;
-  if (!bytes) return yield* unreadFile(place, found, wanted, disk);
+  if (!bytes) return yield* unreadFile(place, found, disk);
   const digest = kept === 'contents' ? undefined : digestOf(bytes);
   const isSame = known && (digest ? known.digest === digest : FileSnapshot.bytesOf(known)?.equals(bytes));
   if (isSame && isSteady && before && isUnchanged(found, before.inode)) {
-    before.timestampsAreReliable = timestampsAreReliable(found, now);
+    before.timestampsAreReliable = timestampsAreReliable(before.since, readAt);
     return known;
   }
   const content = digest ? undefined : isSame ? FileSnapshot.bytesOf(known) : bytes;
-  return yield* fileOf(place, found, isSteady, wanted, { content, digest, size: bytes.length }, disk);
+  const how = { isSteady, timestampsAreReliable: false, hasFailed: false };
+  return yield* fileOf(place, found, how, { content, digest, size: bytes.length }, disk);
 }
 
 /** A file that is compared by inode and timestamps. @param hasFailed whether it should have been read. */
 export function* unreadFile(
   place: FilePlace,
   stat: BigIntStats,
-  wanted: FileWanted,
   disk: Disk,
   hasFailed = false,
 ): Steps<FileSnapshot> {
   const rest = { content: undefined, digest: statDigest(stat), size: Number(stat.size) };
-  return yield* fileOf(place, stat, true, wanted, rest, disk, hasFailed);
+  return yield* fileOf(place, stat, { isSteady: true, timestampsAreReliable: true, hasFailed }, rest, disk);
 }
 
 /** The stamp of the known file, if it was found here and kept as wanted. */
@@ -99,23 +98,20 @@ function stampAt({ realPath, way }: FilePlace, known: FileSnapshot, wanted: Kept
 function* fileOf(
   { path, realPath, way: { links, retargetedNs, revision, volume } }: FilePlace,
   stat: BigIntStats,
-  isSteady: boolean,
-  { now }: FileWanted,
+  how: Pick<FileStamp, 'isSteady' | 'timestampsAreReliable' | 'hasFailed'>,
   rest: { readonly content: Buffer | undefined; readonly digest: string | undefined; readonly size: number },
   disk: Disk,
-  hasFailed = false,
 ): Steps<FileSnapshot> {
   const { mode, mtimeNs } = stat;
   const stamp: FileStamp = {
     inode: inodeOf(stat),
+    since: disk.now,
     restMs: restOf(stat),
-    timestampsAreReliable: timestampsAreReliable(stat, now),
     links,
     volume,
-    isSteady,
     isOlderThanLinks: mtimeNs < retargetedNs,
     isRenamed: yield* wasRenamed(realPath, stat, disk),
-    hasFailed,
+    ...how,
   };
   return new FileSnapshot({ path, realPath, revision, mode: Number(mode) & PERMISSIONS, stamp, ...rest });
 }

@@ -9,6 +9,7 @@
  * | one is a device, or cannot be read    | unreadable                                              |
  * | a link was retargeted during the read | read again                                              |
  */
+import { systemClock } from '../../core/clock.js';
 import { errnoOf, hasMoved } from '../../core/errno.js';
 import { nextSlice, run, type Steps } from '../../core/steps.js';
 import { attempts, MOVED, type Moved } from '../attempts.js';
@@ -46,7 +47,7 @@ export async function refuseDirectories(target: Target, fs: ReadingCalls): Promi
   if (!(target instanceof GroupTarget)) return;
   const mounts = Mounts.of(fs);
   for (const path of target.paths) await mounts.ask(path);
-  const path = await run(firstDirectory(target.paths, new Disk(fs, mounts, noAnswers())));
+  const path = await run(firstDirectory(target.paths, new Disk(fs, mounts, systemClock, noAnswers())));
   if (path !== undefined) throw directoryInGroup(path);
 }
 
@@ -123,22 +124,22 @@ export class GroupTarget implements Target {
     this.#members = new Map(rest);
   }
 
-  *look(_extent: Extent, now: number, shared: Disk): Steps<Observation> {
+  *look(_extent: Extent, shared: Disk): Steps<Observation> {
     const members = this.#members;
     let read: Member[] = [];
-    const found = yield* attempts(shared, (disk) => this.#read(members, (read = []), now, disk));
+    const found = yield* attempts(shared, (disk) => this.#read(members, (read = []), disk));
     if (found?.kind === 'unreadable') return yield* withPathTo(found, shared.afresh);
     if (found) return found;
     return { kind: 'unstable', consulted: this.#last?.consulted ?? consultedFor(read) };
   }
 
   /** @param read receives the members that were read. */
-  *#read(members: Members, read: Member[], now: number, disk: Disk): Steps<Observation | Moved> {
+  *#read(members: Members, read: Member[], disk: Disk): Steps<Observation | Moved> {
     for (const [key, path] of members) {
       yield* nextSlice();
       const resolution = yield* resolve(path, disk);
       try {
-        const file = yield* this.#fileAt(key, path, resolution, now, disk);
+        const file = yield* this.#fileAt(key, path, resolution, disk);
         if (file === MOVED) return MOVED;
         read.push({ key, resolution, file });
       } catch (error) {
@@ -163,7 +164,6 @@ export class GroupTarget implements Target {
     key: string,
     path: string,
     resolution: Resolution,
-    now: number,
     disk: Disk,
   ): Steps<FileSnapshot | undefined | Moved> {
     if (resolution.kind === 'missing') return undefined;
@@ -177,7 +177,7 @@ export class GroupTarget implements Target {
     const place = { path, realPath, way: route };
     const known = this.#last && filesIn(this.#last.snapshot).get(key);
     const { maxContentBytes } = this.#limits;
-    return (yield* fileAt(place, stat, known, { kept: 'contents', maxContentBytes, now }, disk)) ?? MOVED;
+    return (yield* fileAt(place, stat, known, { kept: 'contents', maxContentBytes }, disk)) ?? MOVED;
   }
 
   /** The last result, if this one is the same. */

@@ -73,21 +73,16 @@ export class PathTarget implements Target {
     this.#files?.touch(path);
   }
 
-  *look(extent: Extent, now: number, shared: Disk): Steps<Observation> {
+  *look(extent: Extent, shared: Disk): Steps<Observation> {
     const { consulted } = this.#last ?? { consulted: { directories: [] } };
     const seen = { consulted };
-    const found = yield* attempts(shared, (disk) => this.#attempt(extent, now, disk, seen));
+    const found = yield* attempts(shared, (disk) => this.#attempt(extent, disk, seen));
     if (found?.kind === 'unreadable') return yield* withPathTo(found, shared.afresh);
     return found ?? { kind: 'unstable', ...seen };
   }
 
   /** @param seen receives what was consulted. */
-  *#attempt(
-    extent: Extent,
-    now: number,
-    disk: Disk,
-    seen: { consulted: Consulted },
-  ): Steps<Observation | Moved> {
+  *#attempt(extent: Extent, disk: Disk, seen: { consulted: Consulted }): Steps<Observation | Moved> {
     try {
       const at = yield* resolve(this.path, disk);
       seen.consulted = at.route;
@@ -98,8 +93,8 @@ export class PathTarget implements Target {
       if (at.kind !== 'found') this.#files?.touch();
       if (at.kind === 'unreadable') return { kind: 'unreadable', error: at.error, consulted: at.route };
       if (at.kind === 'missing') return this.#missing(at.route, at);
-      if (at.stat.isFile()) return yield* this.#fileAt(at, now, disk);
-      return at.stat.isDirectory() ? yield* this.#directoryAt(at, extent, now, disk, seen) : notAFile(at);
+      if (at.stat.isFile()) return yield* this.#fileAt(at, disk);
+      return at.stat.isDirectory() ? yield* this.#directoryAt(at, extent, disk, seen) : notAFile(at);
     } catch (error) {
       // The next look sees what this one was to see.
       this.#files?.touch();
@@ -157,7 +152,7 @@ export class PathTarget implements Target {
     return { kind: 'missing', isGap, changedNs, consulted, wasAddedOrRemoved: this.#regrouped(this.#scope) };
   }
 
-  *#fileAt(found: FoundPath, now: number, disk: Disk): Steps<Observation | Moved> {
+  *#fileAt(found: FoundPath, disk: Disk): Steps<Observation | Moved> {
     const { path: realPath, stat, route } = found;
     if (this.#tree) {
       const error = wrongPath(realPath, 'it is not a directory, but a tree is watched');
@@ -167,7 +162,7 @@ export class PathTarget implements Target {
     const place = { path: this.path, realPath, way: route };
     const before = this.#last?.snapshot;
     const known = before?.kind === 'file' ? before : undefined;
-    const file = yield* fileAt(place, stat, known, { kept: 'contents', maxContentBytes, now }, disk);
+    const file = yield* fileAt(place, stat, known, { kept: 'contents', maxContentBytes }, disk);
     if (!file) return MOVED;
     this.#volume = this.#files = undefined;
     if (file === known && this.#last && haveSameDirectories(this.#last.consulted, route)) return this.#last;
@@ -180,7 +175,6 @@ export class PathTarget implements Target {
   *#directoryAt(
     { path, stat, route }: FoundPath,
     extent: Extent,
-    now: number,
     disk: Disk,
     seen: { consulted: Consulted },
   ): Steps<Observation | Moved> {
@@ -192,7 +186,7 @@ export class PathTarget implements Target {
     if (published) {
       const volume = (this.#volume ??= new KnownVolume(this.path, this.#limits));
       seen.consulted = consultedBy(() => [published.consulted, { directories: volume.through }]);
-      const reading = yield* volume.look(published, extent, now, disk);
+      const reading = yield* volume.look(published, extent, disk);
       if (reading === MOVED) return MOVED;
       this.#files = undefined;
       const { path: realPath, way } = published;
@@ -216,7 +210,7 @@ export class PathTarget implements Target {
         return tree.watched(reached);
       },
     };
-    const reading = yield* tree.look(reached, scope, extent, now, disk);
+    const reading = yield* tree.look(reached, scope, extent, disk);
     if (reading === MOVED) return MOVED;
     if (reading === 'unstable') return { kind: 'unstable', consulted: route };
     if (reading === 'gap') {

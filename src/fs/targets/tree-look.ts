@@ -147,7 +147,7 @@ export class TreeLook {
     let isRead = true;
     const known = this.#nodes.files.get(key);
     const { maxContentBytes, isRecursive } = this.#look.options;
-    const wanted: FileWanted = { kept: this.#nodes.kept, maxContentBytes, now: this.#look.now };
+    const wanted: FileWanted = { kept: this.#nodes.kept, maxContentBytes };
     let file: FileSnapshot | undefined;
     try {
       file = yield* fileAt(place, stat, known, wanted, disk);
@@ -156,7 +156,7 @@ export class TreeLook {
       if (!hasMoved(error) || this.#isLastAttempt) {
         isRead = false;
         const isSame = known && isUnchanged(stat, FileSnapshot.stampOf(known).inode);
-        file = isSame ? known : yield* unreadFile(place, stat, wanted, disk, true);
+        file = isSame ? known : yield* unreadFile(place, stat, disk, true);
       }
     }
     // It was replaced after it was found.
@@ -183,7 +183,8 @@ export class TreeLook {
     if (isInRevision(way, path)) {
       this.#nodes.removeFile(key);
       if (this.#nodes.isAlias(key, identityOf(stat), isLinked)) return;
-      this.#setDirectory(visited, { names: known?.names ?? new Set(), isHiding: true, isVolume: true });
+      const names = known?.names ?? new Set<string>();
+      this.#setDirectory(visited, { names, isHiding: true, isVolume: true, seenAt: 0 });
       this.#volumes.push(visited);
     } else {
       const isListed = this.#listed.has(key);
@@ -206,8 +207,10 @@ export class TreeLook {
     // Since it was found, the directory above it was removed, or became a volume, which shows only its keys.
     if (key !== '' && (!parent || parent.volume)) return;
     const known = this.#nodes.directories.get(key);
+    let seenAt = 0;
     try {
       stat = yield* disk.lstat(path);
+      seenAt = disk.now;
       if (stat && this.#nodes.isAlias(key, identityOf(stat), visited.isLinked)) return;
       const before = known?.volume ? [DATA_LINK] : known?.names;
       entries = stat?.isDirectory() ? yield* entriesOf(path, before, disk) : undefined;
@@ -233,7 +236,7 @@ export class TreeLook {
     else for (const name of known?.names ?? []) if (!names.has(name)) this.#nodes.remove(childOf(key, name));
     this.#nodes.setReadable(key);
     this.#listed.add(key);
-    this.#setDirectory({ ...visited, stat }, { names, isHiding, isVolume });
+    this.#setDirectory({ ...visited, stat }, { names, isHiding, isVolume, seenAt });
     if (isVolume) this.#volumes.push({ ...visited, stat });
     else this.#visitListed(key, shown);
     return;
@@ -245,12 +248,26 @@ export class TreeLook {
       names,
       isHiding,
       isVolume,
-    }: { readonly names: Set<string>; readonly isHiding: boolean; readonly isVolume: boolean },
+      seenAt,
+    }: {
+      readonly names: Set<string>;
+      readonly isHiding: boolean;
+      readonly isVolume: boolean;
+      /** After the inode was looked up, and before the listing, monotonic ms. */
+      readonly seenAt: number;
+    },
   ): void {
-    const { options, now } = this.#look;
-    const known = this.#nodes.directories.get(key)?.volume;
-    const volume = isVolume ? (known ?? new KnownVolume(within(options.path, key), options)) : undefined;
-    const stamp = { inode: inodeOf(stat), timestampsAreReliable: timestampsAreReliable(stat, now) };
+    const { options } = this.#look;
+    const known = this.#nodes.directories.get(key);
+    const volume = isVolume
+      ? (known?.volume ?? new KnownVolume(within(options.path, key), options))
+      : undefined;
+    const since = known && isUnchanged(known.inode, stat) ? known.since : seenAt;
+    const stamp = {
+      inode: inodeOf(stat),
+      since,
+      timestampsAreReliable: timestampsAreReliable(since, seenAt),
+    };
     const identity = identityOf(stat);
     this.#nodes.setDirectory({ key, path, way, identity, ...stamp, isLinked, names, isHiding, volume });
   }

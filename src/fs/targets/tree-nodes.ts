@@ -36,7 +36,6 @@ export interface TreeLookOptions {
   readonly root: ReachedDirectory;
   readonly scope: TreeScope;
   readonly extent: Extent;
-  readonly now: number;
 }
 
 /** A directory, and whether it was reached through a link. */
@@ -54,7 +53,9 @@ export interface TreeDirectory {
   readonly identity: string;
   /** Its inode when it was listed. */
   readonly inode: Inode;
-  /** Whether every later change of its entries will show in that listing. */
+  /** Since when it has looked like this, monotonic ms. */
+  readonly since: number;
+  /** Whether every change since it was listed shows in its inode. */
   readonly timestampsAreReliable: boolean;
   /** Whether a link leads to it, so that a recursive watch of the root does not reach it. */
   readonly isLinked: boolean;

@@ -19,7 +19,7 @@ export function* readTreeVolume(
   isLastAttempt: boolean,
   disk: Disk,
 ): Steps<void> {
-  const { nodes, extent, now } = look;
+  const { nodes, extent } = look;
   const { key, path } = visited;
   const directory = nodes.directories.get(key);
   if (!directory?.volume) return;
@@ -39,7 +39,7 @@ export function* readTreeVolume(
       nodes.setKeys(directory, new Set());
       return;
     }
-    const reading = published ? yield* directory.volume.look(published, extent, now, disk) : MOVED;
+    const reading = published ? yield* directory.volume.look(published, extent, disk) : MOVED;
     if (reading === MOVED) visits.moved(key);
     else setVolume(look, visits, directory, directory.volume, reading);
   } catch (error) {

@@ -83,7 +83,6 @@ export class TreeFiles {
     root: ReachedDirectory,
     scope: TreeScope,
     extent: Extent,
-    now: number,
     disk: Disk,
   ): Steps<TreeReading | Exclude<TreeLookResult, 'read'>> {
     const place = `${root.way.links} ${root.path} ${identityOf(root.stat)}`;
@@ -107,7 +106,7 @@ export class TreeFiles {
     if (isFull) visits.visit('');
     else this.#visitTouched(touched, visits);
     if (extent === 'resync') this.#visitNext(visits);
-    const look = new TreeLook({ nodes, options, root, scope, extent: isFull ? 'all' : extent, now }, visits);
+    const look = new TreeLook({ nodes, options, root, scope, extent: isFull ? 'all' : extent }, visits);
     // Until it has ended well, everything may have changed.
     let end: TreeLookResult | undefined;
     try {

@@ -136,7 +136,7 @@ export class KnownVolume {
   }
 
   /** Verifies the known revision, or reads a new one. */
-  *look(revision: Revision, extent: Extent, now: number, disk: Disk): Steps<VolumeReading | Moved> {
+  *look(revision: Revision, extent: Extent, disk: Disk): Steps<VolumeReading | Moved> {
     const last = this.#last;
     const isKnown = last?.revision.path === revision.path && last.revision.way.links === revision.way.links;
     const verified = this.#isInDoubt || this.#isWritten ? 'all' : extent;
@@ -149,7 +149,7 @@ export class KnownVolume {
     const routes = new LinkRoutes();
     this.#routes = routes;
     this.#through = undefined;
-    const found = yield* readRevision(this.#path, revision, this.#limits, known, now, routes, disk);
+    const found = yield* readRevision(this.#path, revision, this.#limits, known, routes, disk);
     if (found === MOVED) return MOVED;
     const isSame = isKnown && haveSameFiles(last.files, found.files);
     this.#isWritten = isKnown && (this.#isWritten || !isSame);
@@ -217,7 +217,6 @@ function* readRevision(
   revision: Revision,
   limits: ReadLimits,
   known: { readonly files: ReadonlyMap<string, FileSnapshot>; readonly isSameRevision: boolean } | undefined,
-  now: number,
   routes: LinkRoutes,
   disk: Disk,
 ): Steps<VolumeReading | Moved> {
@@ -255,7 +254,7 @@ function* readRevision(
   for (const { key, place } of places) {
     yield* nextSlice();
     const kept = places.length > limits.maxFiles ? 'identities' : totals.kept;
-    const wanted = { kept, maxContentBytes: limits.maxContentBytes, now };
+    const wanted = { kept, maxContentBytes: limits.maxContentBytes };
     const stat = known?.isSameRevision ? yield* disk.lstat(place.realPath) : undefined;
     const file = yield* fileAt(place, stat, known?.files.get(key), wanted, disk);
     if (!file) return MOVED;
