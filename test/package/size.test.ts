@@ -26,16 +26,16 @@ const doors = packages.flatMap(
 
 /** KiB. */
 const BUDGETS: Readonly<Record<string, number>> = {
-  'resilient-watcher': 63,
-  'resilient-watcher/config': 91,
+  'resilient-watcher': 65,
+  'resilient-watcher/config': 93,
   'resilient-watcher/doctor': 14.5,
   'resilient-watcher/internal': 13,
-  'resilient-watcher/kubernetes': 108,
+  'resilient-watcher/kubernetes': 102,
   'resilient-watcher/otel': 8,
   'resilient-watcher/prometheus': 7.5,
   'resilient-watcher/testing': 7.5,
-  'resilient-watcher/tls': 54,
-  'resilient-watcher/trust': 50,
+  'resilient-watcher/tls': 55,
+  'resilient-watcher/trust': 51.5,
   '@resilient-watcher/cli/action': 6.5,
   '@resilient-watcher/cli/manifests': 4.5,
   '@resilient-watcher/grpc': 2,
