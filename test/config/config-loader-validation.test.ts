@@ -66,7 +66,7 @@ test('the configuration has the type of what the schema accepts', () => {
 });
 
 test.each<[string, ConfigValidator<unknown>]>([
-  // None of these can be written as a JSON Schema, because of the date.
+  // Those of zod 4 cannot be written as a JSON Schema, because of the date.
   ['enum of zod', z.object({ level: z.enum(['info', 'warn']), at: z.date().optional() })],
   ['literals of zod', z.object({ level: z.literal(['info', 'warn']), at: z.date().optional() })],
   [
@@ -77,7 +77,14 @@ test.each<[string, ConfigValidator<unknown>]>([
   ['union of zod 3', z3.object({ level: z3.union([z3.literal('info'), z3.literal('warn')]) })],
   ['picklist of valibot', v.object({ level: v.picklist(['info', 'warn']) })],
   ['union of valibot', v.object({ level: v.union([v.literal('info'), v.literal('warn')]) })],
-  ['union of arktype', type({ level: '"info" | "warn"', 'at?': 'Date' })],
+  // As before 2.1.28, which had no JSON Schema.
+  [
+    'union of arktype',
+    (() => {
+      const { version, vendor, validate } = type({ level: '"info" | "warn"' })['~standard'];
+      return { '~standard': { version, vendor, validate } };
+    })(),
+  ],
   [
     'function that throws an error of zod',
     (values) => z.object({ level: z.enum(['info', 'warn']) }).parse(values),
