@@ -58,16 +58,6 @@ test('a seed determines a schedule completely', HANG_LIMIT, async () => {
   ).toEqual(trace);
 });
 
-// After the others, because V8 forgets its optimized code when it counts.
-test.each([
-  ['to the keys of one volume', '0'],
-  ['to as many volumes', '1'],
-  ['to one directory', '2'],
-])('what 2,000 links %s cost grows no faster than they do', HANG_LIMIT, async (_to, shape) => {
-  const decisions = `0,0,0,0,0,${shape}`;
-  expect(await simulation.run('--kind', 'many', '--each', decisions)).toMatch(/^1 schedules in .*$/);
-});
-
 test('each mutant changes one place of the engine', () => {
   const source = (path: string): string =>
     readFileSync(new URL(`../../src/${path}`, import.meta.url), 'utf8');
