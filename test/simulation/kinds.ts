@@ -15,7 +15,7 @@ export interface Scene extends Watched {
   /** Whether something happens that no event tells, so that only a resync finds it. */
   readonly isSilent?: boolean;
   /** How long a change is held that is neither a loss nor empty, ms; `SETTLE_MS` by default. */
-  readonly heldMs?: number;
+  readonly heldMs?: number | undefined;
   /** What is read, if somebody takes permissions away. */
   readonly needs?: (fs: Fs) => Needs;
 }
@@ -25,6 +25,9 @@ export const SETTLE_MS = 50;
 
 /** The default of `groupSettleMs`. */
 const GROUP_SETTLE_MS = 200;
+
+/** The default of `missingGraceMs`: for what belongs together and may lose a file without a swap to another revision. */
+export const GRACE_MS = 500;
 
 /** What a swap publishes is told in the turn of its event. */
 export const AT_ONCE = 0;

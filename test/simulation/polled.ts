@@ -35,7 +35,8 @@ function polled(path: string | readonly string[], key: string, isRecursive = fal
     world.machine.process().fs.symlinkSync('../v/a', `${LINKS}/a`);
     world.actor('driver', (fs) => driver(fs, world));
     const pollIntervalMs = world.choices.oneOf([1_000, 200]);
-    const common = { backend: 'poll', pollIntervalMs, resyncIntervalMs: 0 } as const;
+    const resyncIntervalMs = world.choices.oneOf([0, 400, 700]);
+    const common = { backend: 'poll', pollIntervalMs, resyncIntervalMs } as const;
     return {
       path,
       options: isRecursive ? { ...common, recursive: true } : common,

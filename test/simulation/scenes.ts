@@ -7,6 +7,7 @@ import { KUBELET, publish, publisher, type Payload } from './actors/volumes.js';
 import {
   AT_ONCE,
   directories,
+  GRACE_MS,
   KEYS,
   options,
   pausesOf,
@@ -123,17 +124,17 @@ export const SCENES: Readonly<Record<string, Kind>> = {
     });
     const directory = choices.oneOf([TURNS, `${TURNS}/certs`]);
     const shape = choices.oneOf(['directory', 'group', 'tree'] as const);
-    const unitOf = (): string => TURNS;
+    const common = { unitOf: () => TURNS, heldMs: GRACE_MS };
     if (shape === 'group') {
       const paths = KEYS.map((key) => `${TURNS}/${key}`);
-      return { path: paths, options: options(world), unitOf, see: (fs) => views.group(fs, paths) };
+      return { ...common, path: paths, options: options(world), see: (fs) => views.group(fs, paths) };
     }
     const isTree = shape === 'tree';
     return {
+      ...common,
       path: directory,
       options: isTree ? { ...options(world), recursive: true } : options(world),
       isTree,
-      unitOf,
       see: (fs) => (directory === TURNS ? views.directory(fs, TURNS, isTree) : views.inside(fs, directory)),
     };
   },
@@ -144,7 +145,7 @@ export const SCENES: Readonly<Record<string, Kind>> = {
     const commits = payloads(world, KEYS);
     const pauses = pausesOf(world, commits);
     world.actor('git-sync', (fs) => gitSync(fs, world, '/git', commits, pauses));
-    return anyTarget(world, '/git/link', KEYS, undefined, '/git/link');
+    return { ...anyTarget(world, '/git/link', KEYS, undefined, '/git/link'), heldMs: GRACE_MS };
   },
 
   /** A volume of cert-manager's csi-driver, mounted before the program starts or at any time, and once more. */

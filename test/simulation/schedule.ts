@@ -12,8 +12,8 @@ import { Watching } from './consumers/watching.js';
 import { MEDIA, Writing } from './consumers/writing.js';
 import { denied } from './denied.js';
 import { historyOf } from './history.js';
-import { checkAllIsTold, checkInTime, checkReports, type HowLong } from './invariants.js';
-import { KINDS, SETTLE_MS, type Kind, type Scene } from './kinds.js';
+import { checkAllIsTold, checkInTime, checkReports } from './invariants.js';
+import { KINDS, SETTLE_MS, type Kind } from './kinds.js';
 import { POLLED } from './polled.js';
 import { nextRealTurn } from './globals.js';
 import { Readability } from './readability.js';
@@ -71,12 +71,6 @@ export async function runSchedule({ kind, seed, given }: Schedule, isTraced = fa
   return { violation, choices, trace: world.trace ?? [] };
 }
 
-function patienceOf(scene: Scene, missingGraceMs: number): HowLong {
-  const { heldMs: settleMs = SETTLE_MS, options } = scene;
-  const { pollIntervalMs: pollMs = 0 } = options;
-  return { settleMs, missingGraceMs, pollMs, areTogether: scene.isTree !== true };
-}
-
 async function play(world: World, kind: string): Promise<void> {
   const { choices } = world;
   const program = kind === 'many' ? many : PROGRAMS[kind];
@@ -104,7 +98,9 @@ async function play(world: World, kind: string): Promise<void> {
     await world.through(done, 'a call of the program');
     if (failure !== undefined) throw failure as Error;
     watching.check();
-    if (!needsResync) watching.checkCalm(readability !== undefined, readability?.isDeaf);
+    // What is polled may be found by either.
+    if (!needsResync && options.backend !== 'poll')
+      watching.checkCalm(readability !== undefined, readability?.isDeaf);
     if (!world.isLossy) {
       const isTree = scene.options.recursive !== undefined;
       const since = isTree ? (watching.reports[0]?.at ?? Infinity) : watching.since;
@@ -112,9 +108,14 @@ async function play(world: World, kind: string): Promise<void> {
     }
     if (!isFaulty || scene.isTree !== true)
       checkReports(history, watching.reports, watching.since, { settleMs: SETTLE_MS, missingGraceMs });
-    if (!needsResync && !readability?.isDenied) {
-      const quietSince = Math.max(world.quietSince, watching.since);
-      checkInTime(history, watching.reports, quietSince, patienceOf(scene, missingGraceMs));
+    const quietSince = Math.max(world.quietSince, watching.since);
+    const isHeard = !readability?.isDenied && !readability?.isDeaf && !watching.isDeafAfter(quietSince);
+    if (!needsResync && isHeard) {
+      // A group waits for a plain file that the program adds to it meanwhile.
+      const settleMs = (scene.heldMs ?? SETTLE_MS) + (watching.extra === undefined ? 0 : SETTLE_MS);
+      const pollMs = options.pollIntervalMs ?? 0;
+      const patience = { settleMs, missingGraceMs, pollMs, areTogether: scene.isTree !== true };
+      checkInTime(history, watching.reports, quietSince, patience);
     }
     // What can no longer be read stays as it was told.
     if (!readability?.isDenied) checkAllIsTold(history, watching.reports.at(-1));

@@ -122,6 +122,11 @@ export class Watching {
     if (this.#closed.has(watcher)) this.#violated(new Violation(7, `${name} after close()`));
   }
 
+  /** Whether its backend did not listen, or listened again, after this time, ms. */
+  isDeafAfter(since: number): boolean {
+    return this.told.some(({ at, name }) => at >= since && (name === 'restart' || name === 'degraded'));
+  }
+
   /**
    * 5, 6: if no event was lost and no call fails, no resync finds anything, and nothing is unreadable.
    * @param isDenied whether permissions were taken away.
