@@ -90,8 +90,8 @@ export const MUTANTS = [
   [
     'a tree only notices a swap of known keys',
     visits,
-    'if (volume === undefined || known?.revision === revision ||',
-    'if (volume === undefined || !known || known.revision === revision ||',
+    'if (known?.revision !== revision) this.#visitVolume(volume);',
+    'if (known && known.revision !== revision) this.#visitVolume(volume);',
   ],
   ['a retry of a tree relies on what it has listed', look, 'this.#listed.clear();', ''],
   ['a retry of a tree uses shared answers', look, 'attempt === 1 ? shared : shared.afresh', 'shared'],

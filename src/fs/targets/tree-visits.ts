@@ -5,6 +5,7 @@
 import { nextSlice, type Steps } from '../../core/steps.js';
 import type { Disk } from '../disk.js';
 import { wereRetargeted, type Way } from '../resolve.js';
+import { FileSnapshot } from '../snapshot.js';
 import type { TreeNodes } from './tree-nodes.js';
 
 /** The keys to visit. */
@@ -92,10 +93,17 @@ export class TreeVisits {
     this.#moved.add(key);
   }
 
-  /** If a file is new or comes from another revision, everything else in its volume is visited, too. */
+  /** If a file is new, comes from another revision or has left its volume, everything else in there is visited, too. */
   notice(key: string, { volume, revision }: Way): void {
     const known = this.#nodes.files.get(key);
-    if (volume === undefined || known?.revision === revision || this.#swapped.has(volume)) return;
+    const before = known && FileSnapshot.stampOf(known).volume;
+    // In the gap of a swap, a link leads through no volume.
+    if (before !== volume) this.#visitVolume(before);
+    if (known?.revision !== revision) this.#visitVolume(volume);
+  }
+
+  #visitVolume(volume: string | undefined): void {
+    if (volume === undefined || this.#swapped.has(volume)) return;
     this.#swapped.add(volume);
     const directory = this.#nodes.directoryAt(volume);
     // One that was no volume when it was listed is listed again, in another attempt.

@@ -33,6 +33,7 @@ test.concurrent.each([
   ['alternating', 335],
   ['groups', 10_567_682],
   ['inside', 10_422_546],
+  ['links', 300_737],
 ])('the invariants hold in a schedule that has violated one: %s %i', HANG_LIMIT, async (kind, seed) => {
   const args = ['--kind', kind, '--seed', String(seed), '--runs', '1'];
   expect(await simulation.run(...args)).toMatch(/^1 schedules in .*$/);
