@@ -109,11 +109,7 @@ export function dueEach(
   wasAddedOrRemoved: (key: string) => boolean,
   { beganAt, now }: Look,
 ): Due {
-  const dueOf = new Map<string, number>();
-  for (const [key, { dueAt }] of pending) {
-    const volume = volumeOf(key);
-    if (volume !== undefined) dueOf.set(volume, Math.max(dueAt, dueOf.get(volume) ?? dueAt));
-  }
+  const dueOf = duesOf(pending, volumeOf);
   const areAllDue = [...pending.values()].every(({ dueAt }) => dueAt <= now);
   const due: string[] = [];
   let next = Infinity;
@@ -128,19 +124,40 @@ export function dueEach(
   return { due, next };
 }
 
+/** When the differences of each volume are due. */
+function duesOf(
+  pending: ReadonlyMap<string, Pending>,
+  volumeOf: (key: string) => string | undefined,
+): ReadonlyMap<string, number> {
+  const dues = new Map<string, number>();
+  for (const [key, { dueAt }] of pending) {
+    const volume = volumeOf(key);
+    if (volume !== undefined) dues.set(volume, Math.max(dueAt, dues.get(volume) ?? dueAt));
+  }
+  return dues;
+}
+
 /**
  * For the first report: nothing is due before everything that was seen at first. What has come since is reported with it
- * if it is due by then.
+ * if it is due by then. Differences of one volume are due together.
  */
-export function dueAtFirst(pending: ReadonlyMap<string, Pending>, now: number): Due {
+export function dueAtFirst(
+  pending: ReadonlyMap<string, Pending>,
+  volumeOf: (key: string) => string | undefined,
+  now: number,
+): Due {
+  const dueOf = duesOf(pending, volumeOf);
+  const dueAtOf = (key: string, own: Pending): number => dueOf.get(volumeOf(key) ?? '') ?? own.dueAt;
   let [first, firstDue, next] = [Infinity, 0, Infinity];
-  for (const { firstSeen, dueAt } of pending.values()) {
+  for (const [key, own] of pending) {
+    const [{ firstSeen }, dueAt] = [own, dueAtOf(key, own)];
     if (firstSeen < first) [first, firstDue] = [firstSeen, dueAt];
     else if (firstSeen === first) firstDue = Math.max(firstDue, dueAt);
   }
   if (firstDue > now) return { due: [], next: firstDue };
   const due: string[] = [];
-  for (const [key, { dueAt }] of pending) {
+  for (const [key, own] of pending) {
+    const dueAt = dueAtOf(key, own);
     if (dueAt <= now) due.push(key);
     else next = Math.min(next, dueAt);
   }

@@ -287,7 +287,7 @@ export class Reporter {
     const { due, next } = !this.#reportsEachFile(snapshot)
       ? dueTogether(pending, othersAt, (key) => this.#regrouped.has(key) && !files.has(key), now)
       : !this.#hasReported
-        ? dueAtFirst(pending, now)
+        ? dueAtFirst(pending, (key) => volumeOf(files.get(key) ?? this.#files.get(key)), now)
         : dueEach(
             pending,
             this.#options.settleMs,
