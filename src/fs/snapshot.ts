@@ -119,6 +119,8 @@ export class FileSnapshot implements FileState {
     // If only one of them was read, inode and timestamps are all that can be compared.
     if (one.#isRead === other.#isRead) return one.digest === other.digest;
     if (one.#stamp.hasFailed || other.#stamp.hasFailed) return false;
+    // What changed while it was read has the stamp of a later content.
+    if (!one.#stamp.isSteady || !other.#stamp.isSteady) return false;
     return isUnchanged(one.#stamp.inode, other.#stamp.inode);
   };
 

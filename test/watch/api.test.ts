@@ -11,7 +11,7 @@ import {
   type ResilientWatcherOptions,
   type WatcherStatus,
 } from 'resilient-watcher';
-import { FakeClock, ScriptedBackend } from 'resilient-watcher/testing';
+import { FakeClock, KubeletVolume, ScriptedBackend } from 'resilient-watcher/testing';
 import { afterEach, describe, expect, expectTypeOf, onTestFinished, test, vi } from 'vitest';
 
 import { ScriptedScene } from '../support/scripted-scene.js';
@@ -179,6 +179,14 @@ describe('contents', () => {
     expect(await contentOf({ recursive: { content: false } })).toBeUndefined();
     expect(await contentOf({ maxContentBytes: 1 })).toBeUndefined();
     expect(await contentOf({ maxContentBytes: 1, recursive: true })).toBeUndefined();
+  });
+
+  test('of a volume in a tree are omitted on request, too', async () => {
+    const root = temporaryDirectory();
+    new KubeletVolume(join(root, 'volume')).publish({ key: 'text' });
+    const watcher = await watch(root, { backend: new ScriptedBackend(), recursive: { content: false } });
+    onTestFinished(() => watcher.close());
+    expect(watcher.current?.files.get('volume/key')).toMatchObject({ content: undefined, size: 4 });
   });
 });
 

@@ -155,7 +155,8 @@ export class TreeLook {
       if (errnoOf(error) === undefined || isExhausted(error) || !isRecursive) throw error;
       if (!hasMoved(error) || this.#isLastAttempt) {
         isRead = false;
-        const isSame = known && isUnchanged(stat, FileSnapshot.stampOf(known).inode);
+        const before = known && FileSnapshot.stampOf(known);
+        const isSame = before?.isSteady === true && isUnchanged(stat, before.inode);
         file = isSame ? known : yield* unreadFile(place, stat, disk, true);
       }
     }
@@ -259,8 +260,10 @@ export class TreeLook {
   ): void {
     const { options } = this.#look;
     const known = this.#nodes.directories.get(key);
+    // Without contents, no number of files may be read.
+    const limits = options.content ? options : { ...options, maxFiles: 0 };
     const volume = isVolume
-      ? (known?.volume ?? new KnownVolume(within(options.path, key), options))
+      ? (known?.volume ?? new KnownVolume(within(options.path, key), limits))
       : undefined;
     const since = known && isUnchanged(known.inode, stat) ? known.since : seenAt;
     const stamp = {
