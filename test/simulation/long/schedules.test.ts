@@ -59,10 +59,9 @@ test('work is proportional to the size of each kind of target', HANG_LIMIT, asyn
 
 test('a loop within a loop over 2,000 links is noticed', HANG_LIMIT, async () => {
   const mutant = {
-    file: 'fs/merge-directories.ts',
-    text: 'new Set(same.flatMap((each) => each.entries ?? []))',
-    replacement:
-      'same.flatMap((each) => each.entries ?? []).filter((name, at, all) => all.findIndex((each) => each === name) === at)',
+    file: 'fs/targets/link-routes.ts',
+    text: 'const links = place.entries.get(entry);\n      if (links)',
+    replacement: 'const links = [...place.entries].find(([name]) => name === entry)?.[1];\n      if (links)',
   };
   const text = await simulation.runMutant(mutant, '--kind', 'many', '--each', '0,0,0,0,0,0');
   expect(text).toMatch(/invariant 9: links: \d+ blocks/);
