@@ -1,4 +1,4 @@
-/** Installs the clients, and the packed tarball beside them as a user does. Needs the npm registry. */
+/** Installs the clients, and the packed tarballs beside them as a user does. Needs the npm registry. */
 import { execFileSync } from 'node:child_process';
 import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -15,7 +15,7 @@ export default function install(): void {
       stdio: ['ignore', 'ignore', 'inherit'],
     });
   try {
-    npm(root, 'pack', '--ignore-scripts', '--pack-destination', folder);
+    npm(root, 'pack', '--workspaces', '--ignore-scripts', '--pack-destination', folder);
     npm(recipes, 'ci');
     const tarballs = readdirSync(folder).map((name) => join(folder, name));
     npm(recipes, 'install', '--no-save', '--no-package-lock', ...tarballs);
