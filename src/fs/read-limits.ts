@@ -2,6 +2,8 @@ import { number } from '../core/options.js';
 
 /** Limits on what is read. */
 export interface ReadLimits {
+  /** False: no contents are read, and none of the limits is said to be exceeded. Default true. */
+  readonly content?: boolean;
   /** The maximum size of one file, bytes. */
   readonly maxContentBytes: number;
   /** The maximum total size of all files, bytes. */
@@ -48,14 +50,15 @@ export class ReadTotals {
   }
 
   get kept(): Kept {
-    const { maxFiles, maxTotalBytes } = this.#limits;
-    if (this.#files > maxFiles) return 'identities';
+    const { content, maxFiles, maxTotalBytes } = this.#limits;
+    if (content === false || this.#files > maxFiles) return 'identities';
     return this.#bytes > maxTotalBytes ? 'digests' : 'contents';
   }
 
   /** The exceeded limit, in words that do not depend on the number of files; undefined if none is. */
   get limited(): string | undefined {
-    const { maxFiles, maxContentBytes, maxTotalBytes } = this.#limits;
+    const { content, maxFiles, maxContentBytes, maxTotalBytes } = this.#limits;
+    if (content === false) return undefined;
     switch (this.kept) {
       case 'identities':
         return `it has more files than maxFiles (${maxFiles}): they are compared by inode and timestamps, and contents are not read`;

@@ -195,7 +195,7 @@ export class ResilientWatcher
   }
 
   protected override onStart(): Promise<void> {
-    return refuseDirectories(this.#target, this.#options.fs);
+    return refuseDirectories(this.#target, this.#options);
   }
 
   protected override onRunning(): Promise<void> {

@@ -9,11 +9,9 @@
  * | one is a device, or cannot be read    | unreadable                                              |
  * | a link was retargeted during the read | read again                                              |
  */
-import { systemClock } from '../../core/clock.js';
 import { errnoOf, hasMoved } from '../../core/errno.js';
 import { nextSlice, run, type Steps } from '../../core/steps.js';
 import { attempts, MOVED, type Moved } from '../attempts.js';
-import type { ReadingCalls } from '../calls.js';
 import { withPathTo } from '../directories-above.js';
 import { Disk, noAnswers } from '../disk.js';
 import { isSameInode } from '../file-identity.js';
@@ -23,6 +21,7 @@ import { Mounts } from '../mounts.js';
 import type { Consulted, Found, Extent, Observation, Regrouped, Target } from '../observation.js';
 import type { ReadLimits } from '../read-limits.js';
 import { resolve, wereRetargeted, type Resolution } from '../resolve.js';
+import type { ReadingPorts } from '../stable-read.js';
 import { FileSnapshot, filesIn, SetSnapshot } from '../snapshot.js';
 import { readingError, TargetError, wrongPath } from '../target-error.js';
 import { fileAt } from './file.js';
@@ -43,11 +42,11 @@ interface Member {
  * is `unreadable`, because the other members are watched already.
  * @throws {TargetError} (rejects) `ERR_TARGET_DIRECTORY`.
  */
-export async function refuseDirectories(target: Target, fs: ReadingCalls): Promise<void> {
+export async function refuseDirectories(target: Target, { fs, clock }: ReadingPorts): Promise<void> {
   if (!(target instanceof GroupTarget)) return;
   const mounts = Mounts.of(fs);
   for (const path of target.paths) await mounts.ask(path);
-  const path = await run(firstDirectory(target.paths, new Disk(fs, mounts, systemClock, noAnswers())));
+  const path = await run(firstDirectory(target.paths, new Disk(fs, mounts, clock, noAnswers())));
   if (path !== undefined) throw directoryInGroup(path);
 }
 

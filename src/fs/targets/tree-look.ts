@@ -260,10 +260,8 @@ export class TreeLook {
   ): void {
     const { options } = this.#look;
     const known = this.#nodes.directories.get(key);
-    // Without contents, no number of files may be read.
-    const limits = options.content ? options : { ...options, maxFiles: 0 };
     const volume = isVolume
-      ? (known?.volume ?? new KnownVolume(within(options.path, key), limits))
+      ? (known?.volume ?? new KnownVolume(within(options.path, key), options))
       : undefined;
     const since = known && isUnchanged(known.inode, stat) ? known.since : seenAt;
     const stamp = {

@@ -91,25 +91,23 @@ export class TreeNodes {
   /** Whether directories or links have changed since `consulted` was last computed. */
   haveDirectoriesChanged = true;
 
-  readonly #reads: boolean;
   readonly #tree: WatchedTree | undefined;
 
   /** @param root the path of the root, every link resolved. */
   constructor(options: TreeOptions, root: string) {
     this.#tree = options.isRecursive ? { root, ignore: options.ignore } : undefined;
     this.#totals = new ReadTotals(options);
-    this.#reads = options.content;
-    this.kept = options.content ? 'contents' : 'identities';
+    this.kept = this.#totals.kept;
   }
 
   /** What the limits allow to keep. */
   get allowed(): Kept {
-    return this.#reads ? this.#totals.kept : 'identities';
+    return this.#totals.kept;
   }
 
   /** The limit that keeps contents from being read, in words. */
   get limited(): string | undefined {
-    return this.#reads ? this.#totals.limited : undefined;
+    return this.#totals.limited;
   }
 
   /** Why the root, or a part with known files, cannot be read now. Other parts that could never be read are left out. */
