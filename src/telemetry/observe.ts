@@ -35,8 +35,9 @@ const listener = optional(callback(() => undefined));
 const OPTIONS = { point: listener, started: listener, settled: listener };
 
 /**
- * Subscribes to the channels of the library: with `point` to those of events, with the others to those of operations. If an observer throws or rejects, that becomes a process warning; what a
- * direct subscriber of a diagnostics channel throws is an uncaught exception in Node.js.
+ * Subscribes to the channels of the library: with `point` to those of events, with the others to those of operations. If
+ * an observer throws or rejects, that becomes a process warning; what a direct subscriber of a diagnostics channel throws
+ * is an uncaught exception in Node.js.
  * @throws {TypeError} for anything else than functions with these names.
  */
 export function observe(observer: TelemetryObserver): Subscription {

@@ -7,8 +7,7 @@
  */
 import { isUserVisible } from '../fs/volume-layout.js';
 
-const NOBODY: readonly never[] = [];
-const NOTHING: readonly never[] = [];
+const NONE: readonly never[] = [];
 
 export class Listeners<Who> {
   /** The entries that each listener listens to; undefined: all. */
@@ -32,25 +31,26 @@ export class Listeners<Who> {
   to(entry: string): readonly Who[] {
     const some = this.#byEntry.get(listedAs(entry));
     if (some) return [...some, ...this.#toAll];
-    return this.#toAll.size > 0 ? [...this.#toAll] : NOBODY;
+    return this.#toAll.size > 0 ? [...this.#toAll] : NONE;
   }
 
   /** Listens to these entries from now on. Returns those that are new; undefined: all of the directory. */
   set(who: Who, entries: readonly string[] | undefined): readonly string[] | undefined {
     const isListening = this.#entries.has(who);
     const before = this.#entries.get(who);
-    if (isListening && before === entries) return NOTHING;
+    if (isListening && before === entries) return NONE;
     this.#entries.set(who, entries);
     if (entries) this.#toAll.delete(who);
     else this.#toAll.add(who);
-    const [gone, added] = differing(before ?? NOTHING, entries ?? NOTHING);
+    const listsHidden = entries?.some((entry) => !isUserVisible(entry));
+    const [gone, added] = differing(before ?? NONE, entries ?? NONE);
     for (const entry of gone) {
-      const isStillListed = !isUserVisible(entry) && entries?.some((other) => !isUserVisible(other));
+      const isStillListed = !isUserVisible(entry) && listsHidden;
       if (!isStillListed) this.#leave(who, listedAs(entry));
     }
     for (const entry of added) this.#join(who, listedAs(entry));
     if (!isListening) return undefined;
-    return before === undefined ? NOTHING : entries && added;
+    return before === undefined ? NONE : entries && added;
   }
 
   delete(who: Who): void {

@@ -93,7 +93,7 @@ function looksSame(one: Appearance, other: Appearance): boolean {
 }
 
 /** What is due, and when the rest is due, monotonic ms; `Infinity` if there is none. */
-interface Due {
+export interface Due {
   readonly due: readonly string[];
   readonly next: number;
 }

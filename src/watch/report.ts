@@ -46,6 +46,7 @@ import {
   dueTogether,
   seenAgain,
   vanishedOf,
+  type Due,
   type Look,
   type Pending,
 } from './pending.js';
@@ -284,17 +285,9 @@ export class Reporter {
     look: Look,
   ): number {
     const { now } = look;
-    const { due, next } = !this.#reportsEachFile(snapshot)
-      ? dueTogether(pending, othersAt, (key) => this.#regrouped.has(key) && !files.has(key), now)
-      : !this.#hasReported
-        ? dueAtFirst(pending, (key) => volumeOf(files.get(key) ?? this.#files.get(key)), now)
-        : dueEach(
-            pending,
-            this.#options.settleMs,
-            (key) => volumeOf(files.get(key) ?? this.#files.get(key)),
-            (key) => this.#regrouped.has(key),
-            look,
-          );
+    const { due, next } = this.#reportsEachFile(snapshot)
+      ? this.#dueInDirectory(pending, files, look)
+      : dueTogether(pending, othersAt, (key) => this.#regrouped.has(key) && !files.has(key), now);
     // A directory that has appeared is reported with the first of its files.
     const isDue = new Set(due.length === 1 && due[0] === KIND && pending.size > 1 ? [] : due);
     this.#pending = new Map([...this.#pending, ...[...pending].filter(([key]) => !isDue.has(key))]);
@@ -305,6 +298,13 @@ export class Reporter {
     if (isDue.size === pending.size) this.#report(snapshot, difference, cause, now);
     else this.#reportPart(snapshot, files, difference, isDue, cause, now);
     return next;
+  }
+
+  /** Which files of a directory or tree are due. */
+  #dueInDirectory(pending: ReadonlyMap<string, Pending>, files: Files, look: Look): Due {
+    const volume = (key: string): string | undefined => volumeOf(files.get(key) ?? this.#files.get(key));
+    if (!this.#hasReported) return dueAtFirst(pending, volume, look.now);
+    return dueEach(pending, this.#options.settleMs, volume, (key) => this.#regrouped.has(key), look);
   }
 
   /** When the retargeted links of a group are due, even if others have not been retargeted. */
