@@ -1,7 +1,8 @@
 import { divideOptions, matching } from '../core/options.js';
 import type { ConfigMap } from './config-value.js';
 import { PASS_A_PARSER, parserByExtension } from './parser-by-extension.js';
-import { isParser, type ConfigParser } from './parser.js';
+import { isParser, parseBytes, type ConfigParser } from './parser.js';
+import type { ConfigWarning } from './places.js';
 import { configError } from './problems.js';
 import {
   PROVIDER_OPTIONS,
@@ -70,6 +71,9 @@ export class FileProvider extends WatchedProvider {
     const parser = this.#parser;
     if (!parser) throw configError('ERR_CONFIG_PARSE', this.name, PASS_A_PARSER);
     const bytes = await this.readBytes();
-    return this.collectWarnings(async (collect) => bytes && this.parse(bytes, parser, this.name, collect));
+    const warnings: ConfigWarning[] = [];
+    const values = bytes && (await parseBytes(bytes, parser, this.name, { merge: this.merge, warnings }));
+    this.warnings = warnings;
+    return values;
   }
 }

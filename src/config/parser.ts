@@ -3,7 +3,7 @@ import { PackageError } from '../core/package-error.js';
 import { ConfigError } from './config-error.js';
 import { hasMethods } from '../core/options.js';
 import { configMapOf, type ConfigMap } from './config-value.js';
-import { configError, sourceProblems } from './problems.js';
+import { configError, placeText, sourceProblems } from './problems.js';
 import { withPlaces, type ConfigWarning, type Place } from './places.js';
 
 /** How a text is parsed. */
@@ -33,7 +33,7 @@ export function isParser(value: unknown): value is ConfigParser {
 
 /**
  * Parses bytes: UTF-8, with or without a byte order mark, not empty.
- * @param source the name of the source in problems.
+ * @param source the name of the source in problems and warnings.
  * @throws {ConfigError} (rejects) `ERR_CONFIG_PARSE`.
  * @throws {PackageError} (rejects) when the parser needs a package that is not installed.
  */
@@ -41,13 +41,15 @@ export async function parseBytes(
   bytes: Uint8Array,
   parser: ConfigParser,
   source: string,
-  options: ParseOptions = {},
+  { merge, warnings }: { readonly merge: boolean; readonly warnings: ConfigWarning[] },
 ): Promise<ConfigMap> {
+  const warn = ({ code, message, ...place }: ConfigWarning & Place): void =>
+    void warnings.push({ code, message: `${placeText(source, place)}${message}` });
   const text = textOf(bytes, source);
   if (text.trim() === '') throw configError('ERR_CONFIG_PARSE', source, 'the text is empty');
   let values: unknown;
   try {
-    values = await parser.parse(text, options);
+    values = await parser.parse(text, { merge, warn });
   } catch (error) {
     throw error instanceof PackageError ? error : parseError(error, parser, source);
   }

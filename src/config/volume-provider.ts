@@ -5,14 +5,13 @@ import { divideOptions, flag, matching, nonEmptyString } from '../core/options.j
 import { arePatterns, Globs, type IgnorePattern } from '../fs/globs.js';
 import { isMap, type ConfigMap } from './config-value.js';
 import { nestedValues, type NamedEntry } from './nested-values.js';
-import { isParser, textOf, type ConfigParser } from './parser.js';
+import { isParser, parseBytes, textOf, type ConfigParser } from './parser.js';
 import { configError } from './problems.js';
-import { withPlaces } from './places.js';
+import { withPlaces, type ConfigWarning } from './places.js';
 import {
   PROVIDER_OPTIONS,
   PROVIDER_WATCHER_OPTION_NAMES,
   WatchedProvider,
-  type Collect,
   type WatchedProviderOptions,
 } from './watched-provider.js';
 
@@ -117,10 +116,13 @@ export class VolumeProvider extends WatchedProvider {
    */
   async read(): Promise<ConfigMap | undefined> {
     const files = await this.readFiles();
-    return files && this.collectWarnings((collect) => this.#valuesIn(files, collect));
+    const warnings: ConfigWarning[] = [];
+    const values = files && (await this.#valuesIn(files, warnings));
+    this.warnings = warnings;
+    return values;
   }
 
-  async #valuesIn(files: ReadonlyMap<string, Buffer>, collect: Collect): Promise<ConfigMap> {
+  async #valuesIn(files: ReadonlyMap<string, Buffer>, warnings: ConfigWarning[]): Promise<ConfigMap> {
     const entries: NamedEntry[] = [];
     for (const [name, bytes] of files) {
       const source = `${this.name}/${name}`;
@@ -129,11 +131,11 @@ export class VolumeProvider extends WatchedProvider {
       if (this.#base64.matches(name)) {
         entries.push({ name, key: name, value: bytes.toString('base64') });
       } else if (parser) {
-        const value = await this.parse(bytes, parser, source, collect);
+        const value = await parseBytes(bytes, parser, source, { merge: this.merge, warnings });
         entries.push({ name, key: name.slice(0, -extension.length), value });
       } else if (isUtf8(bytes)) {
         entries.push({ name, key: name, value: this.#textOf(bytes, source) });
-      } else collect(source, { code: 'binary', message: NOT_TEXT });
+      } else warnings.push({ code: 'binary', message: `${source}: ${NOT_TEXT}` });
     }
     const { values, placeOf } = nestedValues(entries, this.#delimiter, this.name);
     return withPlaces(values, async (path) => {

@@ -8,12 +8,11 @@ import type { FileState, MissingSnapshot, Snapshot } from '../fs/snapshot.js';
 import { READ_LIMITS } from '../fs/read-limits.js';
 import type { Change } from '../watch/change.js';
 import { ResilientWatcher } from '../watch/resilient-watcher.js';
+import type { ResilientWatcherEvents } from '../watch/watcher-events.js';
 import { WATCHER_OPTION_NAMES, type ResilientWatcherOptions } from '../watch/watcher-options.js';
 import type { ConfigProvider, ProviderCallback, ProviderHealth } from './config-provider.js';
-import type { ConfigMap } from './config-value.js';
-import { parseBytes, type ConfigParser } from './parser.js';
-import { configError, placeText } from './problems.js';
-import type { ConfigWarning, Place } from './places.js';
+import { configError } from './problems.js';
+import type { ConfigWarning } from './places.js';
 
 /** Options of all providers that read from disk, including those of `ResilientWatcher`. */
 export interface WatchedProviderOptions extends Omit<ResilientWatcherOptions, 'maxContentBytes'> {
@@ -40,12 +39,6 @@ export const PROVIDER_WATCHER_OPTION_NAMES = WATCHER_OPTION_NAMES.filter(
   (name) => name !== 'maxContentBytes',
 );
 
-/** The events of the watcher that a `ConfigLoader` reports as its own. */
-const REPEATED = ['start', 'close', 'change', 'degraded', 'recovered', 'readable', 'unreadable'] as const;
-
-/** Receives a warning about a source, without its place in the message. */
-export type Collect = (source: string, warning: ConfigWarning & Place) => void;
-
 /** The arguments of a provider, with defaults filled in. */
 interface ProviderSettings {
   /** The class, and its word for the path, for messages. */
@@ -65,37 +58,33 @@ interface ProviderSettings {
  * | idle     | → watching              | –                  | –           |
  * | watching | rejects, keeps watching | the callback       | → idle      |
  *
- * | the watcher                              | `read()` uses                                             |
- * |------------------------------------------|-----------------------------------------------------------|
- * | has reported a state, files or missing   | that state                                                |
- * | is running, but has reported nothing yet | the disk, because the target may be missing during a swap |
- * | cannot read the target                   | the disk, which yields the reason                         |
- * | is not running                           | the disk                                                  |
+ * What the watcher has reported last is what is read next, until it reports that the path cannot be read. Otherwise the
+ * disk is read, which yields the reason.
  */
 export abstract class WatchedProvider implements ConfigProvider {
   /** The path, absolute. */
   readonly name: string;
-  /** See `WatchedProviderOptions.maxBytes`. */
-  protected readonly maxBytes: number;
+  /** What may surprise the author of the values last read, such as a `#` within a value of a `.env` file. */
+  warnings: readonly ConfigWarning[] = [];
+  protected readonly merge: boolean;
+  readonly #maxBytes: number;
   readonly #optional: boolean;
-  readonly #merge: boolean;
   readonly #newWatcher: () => ResilientWatcher;
-  /** Reads the path even if it is not started. */
-  #watcher: ResilientWatcher;
+  /** Reads the disk, and is never started. */
+  readonly #disk: ResilientWatcher;
+  #watcher: ResilientWatcher | undefined;
+  /** What the watcher has reported last, while the path can be read. */
+  #reported: Snapshot | undefined;
   #digest: string | undefined;
-  #warnings: readonly ConfigWarning[] = [];
-  /** Whether the watcher has reported a state, and whether it can read the target now. */
-  #hasReported = false;
-  #isReadable = true;
 
   /** @throws {TypeError | RangeError} for an invalid path or option. */
   protected constructor({ owner, path, optional, merge, maxBytes, watching }: ProviderSettings) {
-    this.#merge = merge;
-    this.#optional = optional;
-    this.maxBytes = maxBytes;
     this.name = absolutePath(checkPath(owner.name, owner.argument, path));
+    this.merge = merge;
+    this.#optional = optional;
+    this.#maxBytes = maxBytes;
     this.#newWatcher = () => new ResilientWatcher(this.name, { ...watching, maxContentBytes: maxBytes });
-    this.#watcher = this.#newWatcher();
+    this.#disk = this.#newWatcher();
   }
 
   /** The digest of the last state read or reported: `sha256:…` of a file, `set:…` of a volume, or `missing`. */
@@ -103,35 +92,7 @@ export abstract class WatchedProvider implements ConfigProvider {
     return this.#digest;
   }
 
-  /** What may surprise the author of the values last read, such as a `#` within a value of a `.env` file. */
-  get warnings(): readonly ConfigWarning[] {
-    return this.#warnings;
-  }
-
   abstract read(): Promise<unknown>;
-
-  /** Reads the values, and collects the warnings about them. */
-  protected async collectWarnings<T>(read: (collect: Collect) => Promise<T>): Promise<T> {
-    const warnings: ConfigWarning[] = [];
-    const values = await read((source, { code, message, ...place }) =>
-      warnings.push({ code, message: `${placeText(source, place)}${message}` }),
-    );
-    this.#warnings = warnings;
-    return values;
-  }
-
-  /** Parses bytes with the options of this provider. */
-  protected parse(
-    bytes: Uint8Array,
-    parser: ConfigParser,
-    source: string,
-    collect: Collect,
-  ): Promise<ConfigMap> {
-    return parseBytes(bytes, parser, source, {
-      merge: this.#merge,
-      warn: (warning) => collect(source, warning),
-    });
-  }
 
   /**
    * Calls back after each change, including creation and deletion, and on each error; for a volume, after each revision
@@ -145,36 +106,37 @@ export abstract class WatchedProvider implements ConfigProvider {
     if (typeof callback !== 'function') {
       throw new TypeError(`watch: the callback must be a function, got ${describe(callback)}`);
     }
-    if (this.#watcher.state === 'closed') this.#watcher = this.#newWatcher();
-    const watcher = asPart(this.#watcher, REPEATED);
-    // It is closed only if the signal has aborted.
-    if (watcher.state !== 'idle' && watcher.state !== 'closed') {
+    if (this.#running) {
       const advice = 'one provider has one watcher: create another provider for the same path';
       throw new ConfigError('ERR_CONFIG_WATCHED', `${this.name} is already being watched; ${advice}`);
     }
+    const watcher = this.#newWatcher();
+    this.#watcher = watcher;
+    this.#reported = undefined;
     let begun = false;
-    watcher.on('change', (change) => {
-      this.#hasReported = true;
-      const { digest } = change.current;
-      const isNews = begun || (this.#digest !== undefined && this.#digest !== digest);
-      this.#digest = digest;
-      if (isNews) return callback(change, undefined);
-    });
-    watcher.on('unreadable', ({ error }) => {
-      this.#isReadable = false;
-      return callback(undefined, error);
-    });
-    watcher.on('readable', (readable) => {
-      this.#isReadable = true;
-      health?.readable(readable);
+    asPart<ResilientWatcherEvents>(watcher, {
+      change: (change) => {
+        const { digest } = (this.#reported = change.current);
+        const isNews = begun || (this.#digest !== undefined && this.#digest !== digest);
+        this.#digest = digest;
+        if (isNews) return callback(change, undefined);
+      },
+      unreadable: ({ error }) => {
+        this.#reported = undefined;
+        return callback(undefined, error);
+      },
+      readable: (readable) => {
+        this.#reported = watcher.current;
+        health?.readable(readable);
+      },
+      degraded: (degradation) => health?.degraded(degradation),
+      recovered: (recovery) => health?.recovered(recovery),
     });
     watcher.on('error', (error) => callback(undefined, error));
     watcher.on('warning', ({ code, message }) => {
       // Contents above a limit are refused when they are read.
       if (code === 'subPath') return callback(undefined, new ConfigError('ERR_CONFIG_FROZEN', message));
     });
-    watcher.on('degraded', (degradation) => health?.degraded(degradation));
-    watcher.on('recovered', (recovery) => health?.recovered(recovery));
     try {
       await watcher.start();
       begun = true;
@@ -191,11 +153,8 @@ export abstract class WatchedProvider implements ConfigProvider {
    */
   async unwatch(): Promise<void> {
     const watcher = this.#watcher;
-    if (watcher.state === 'idle') return;
-    this.#watcher = this.#newWatcher();
-    this.#hasReported = false;
-    this.#isReadable = true;
-    await watcher.close();
+    this.#watcher = undefined;
+    await watcher?.close();
   }
 
   /**
@@ -203,20 +162,18 @@ export abstract class WatchedProvider implements ConfigProvider {
    * the callback.
    */
   async check(): Promise<void> {
-    if (this.#isRunning) await this.#watcher.check();
+    await this.#running?.check();
   }
 
   /**
-   * The state of the path, from the watcher or the disk (see the table above); undefined if the path is missing and
-   * optional.
+   * The state of the path, as reported or from the disk; undefined if the path is missing and optional.
    * @param wanted the kind of target expected, for messages
    * @throws {ConfigError} (rejects) `ERR_CONFIG_MISSING`, `ERR_CONFIG_UNREADABLE`.
    */
   protected async snapshot(wanted: string): Promise<Exclude<Snapshot, MissingSnapshot> | undefined> {
-    const isKnown = this.#isRunning && this.#hasReported && this.#isReadable;
-    let snapshot = isKnown ? this.#watcher.current : undefined;
+    let snapshot = this.#running && this.#reported;
     try {
-      snapshot ??= await this.#watcher.snapshot();
+      snapshot ??= await this.#disk.snapshot();
     } catch (error) {
       if (!(error instanceof ResilientError)) throw error;
       throw configError('ERR_CONFIG_UNREADABLE', this.name, error.message);
@@ -234,13 +191,14 @@ export abstract class WatchedProvider implements ConfigProvider {
   protected bytesOf({ content, size }: FileState, source: string): Buffer {
     if (content) return content;
     const limit =
-      size > this.maxBytes
-        ? `maxBytes is ${this.maxBytes}`
+      size > this.#maxBytes
+        ? `maxBytes is ${this.#maxBytes}`
         : 'a limit for all files together was reached (maxTotalBytes, maxFiles)';
     throw configError('ERR_CONFIG_TOO_LARGE', source, `it has ${size} bytes, ${limit}`);
   }
 
-  get #isRunning(): boolean {
-    return !['idle', 'starting', 'closed'].includes(this.#watcher.state);
+  /** The watcher, unless the signal has closed it. */
+  get #running(): ResilientWatcher | undefined {
+    return this.#watcher?.state === 'closed' ? undefined : this.#watcher;
   }
 }

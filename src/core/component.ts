@@ -62,19 +62,27 @@ interface ComponentOptions<Status> {
   readonly description?: StatusDescription<Status> | undefined;
 }
 
+type PayloadOf<Args> = Args extends [infer Payload] ? Payload : never;
 type Names<Events extends object> = EventEmitter.EventNames<Events>;
 type ListenerFor<Events extends object, E extends Names<Events>> = EventEmitter.EventListener<Events, E>;
 
 const repeatedBy = new WeakMap<object, readonly PointName[]>();
 
 /**
- * Marks a component as part of another one that reports these `events` as its own, so that each event is logged and
- * counted once.
- * @returns the component.
+ * Makes a component a part of another one, which reports these events as its own: they are logged and counted once, as
+ * are the start and the end.
+ * @param reported the listener of each event that the other one reports.
  */
-export function asPart<C extends object>(component: C, events: readonly PointName[]): C {
-  repeatedBy.set(component, events);
-  return component;
+export function asPart<Events extends ComponentEvents>(
+  part: EventEmitter<Events>,
+  reported: {
+    readonly [E in PointName & keyof Events]?: (payload: PayloadOf<Events[E]>) => unknown;
+  },
+): void {
+  const names = Object.keys(reported) as (PointName & keyof Events)[];
+  repeatedBy.set(part, ['start', 'close', ...names]);
+  for (const name of names)
+    part.on(name as Names<Events>, reported[name] as ListenerFor<Events, Names<Events>>);
 }
 
 /**

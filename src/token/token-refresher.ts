@@ -25,11 +25,8 @@ import {
   type TokenWakeReason,
 } from './refresher-status.js';
 import { planRefresh, tokenSchedules } from './schedule.js';
-import { TokenFile } from './token-file.js';
+import { TokenFile, type TokenFileEvents } from './token-file.js';
 import { DATE_LEEWAY_MS, type ServiceAccountToken } from './token.js';
-
-/** The events of the token file that the refresher reports as its own. */
-const REPEATED = ['start', 'close', 'unreadable', 'readable', 'degraded', 'recovered'] as const;
 
 /**
  * Keeps a ServiceAccount token valid and delivers it to its users. The timer, a changed token file, a clock jump, a
@@ -356,17 +353,19 @@ export class TokenRefresher
     const { tokenFile, tokenFileOptions, name, clock, fs, random, persistent } = this.#options;
     if (tokenFile === false) return undefined;
     const options = { ...tokenFileOptions, format: 'opaque', name, clock, fs, random, persistent } as const;
-    const file = asPart(new TokenFile(tokenFile, options), REPEATED);
+    const file = new TokenFile(tokenFile, options);
     file.on('change', () => {
       // The first attempt uses the token that exists at the start.
       if (this.lifecycleState === 'running') this.#next.hint('file');
     });
     // Without this token a client uses its own credentials, and if they are refused, `retry` says so.
     file.on('rejected', () => {});
-    file.on('unreadable', (event) => this.dispatch('unreadable', event));
-    file.on('readable', (event) => this.dispatch('readable', event));
-    file.on('degraded', (event) => this.dispatch('degraded', event));
-    file.on('recovered', (event) => this.dispatch('recovered', event));
+    asPart<TokenFileEvents>(file, {
+      unreadable: (event) => this.dispatch('unreadable', event),
+      readable: (event) => this.dispatch('readable', event),
+      degraded: (event) => this.dispatch('degraded', event),
+      recovered: (event) => this.dispatch('recovered', event),
+    });
     return file;
   }
 

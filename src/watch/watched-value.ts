@@ -27,7 +27,7 @@ import type { StatusDescription } from '../core/status-description.js';
 import type { ValueSource } from '../core/value-source.js';
 import type { Snapshot } from '../fs/snapshot.js';
 import { TargetError } from '../fs/target-error.js';
-import type { WatcherWarning } from './watcher-events.js';
+import type { ResilientWatcherEvents, WatcherWarning } from './watcher-events.js';
 import { ResilientWatcher } from './resilient-watcher.js';
 import { WATCHER_OPTION_NAMES, type ResilientWatcherOptions } from './watcher-options.js';
 import type { Degradation, Readable, Recovery, Unreadable } from '../core/events.js';
@@ -78,18 +78,6 @@ const NOT_FOR_VALUES = [
   'maxTotalBytes',
   'maxFiles',
 ] as const satisfies readonly (keyof ResilientWatcherOptions)[];
-
-/** The events of the watcher that a value reports as its own. */
-const REPEATED = [
-  'start',
-  'close',
-  'change',
-  'unreadable',
-  'readable',
-  'degraded',
-  'recovered',
-  'warning',
-] as const;
 
 /** The names of `WatchedValueOptions`. */
 export const VALUE_OPTION_NAMES = WATCHER_OPTION_NAMES.filter(
@@ -156,28 +144,30 @@ export abstract class WatchedValue<
     const { kind, noun, path, maxBytes, options, description } = given;
     const { signal, clock = systemClock, ...watcherOptions } = options;
     const settings = { ...watcherOptions, clock, maxContentBytes: maxBytes };
-    const watcher = asPart(new ResilientWatcher(path, settings), REPEATED);
+    const watcher = new ResilientWatcher(path, settings);
     super({ kind, name: watcher.name, signal, clock, description });
     this.path = watcher.path;
     this.#noun = noun;
     this.clock = clock;
     this.#watcher = watcher;
-    watcher.on('change', ({ current }) => this.take(current));
-    watcher.on('unreadable', ({ error }) => {
-      const isFirst = this.#unreadable === undefined;
-      this.#unreadable = this.#failureBy(error);
-      if (isFirst) this.#emit('unreadable', { error });
+    asPart<ResilientWatcherEvents>(watcher, {
+      change: ({ current }) => this.take(current),
+      unreadable: ({ error }) => {
+        const isFirst = this.#unreadable === undefined;
+        this.#unreadable = this.#failureBy(error);
+        if (isFirst) this.#emit('unreadable', { error });
+      },
+      readable: (readable) => {
+        this.#unreadable = undefined;
+        this.#emit('readable', readable);
+        // A change is reported before this.
+        queueMicrotask(() => this.#explainAbsence());
+      },
+      degraded: (degradation) => this.#emit('degraded', degradation),
+      recovered: (recovery) => this.#emit('recovered', recovery),
+      warning: (warning) => this.#emit('warning', warning),
+      error: (error) => this.fail(error),
     });
-    watcher.on('readable', (readable) => {
-      this.#unreadable = undefined;
-      this.#emit('readable', readable);
-      // A change is reported before this.
-      queueMicrotask(() => this.#explainAbsence());
-    });
-    watcher.on('degraded', (degradation) => this.#emit('degraded', degradation));
-    watcher.on('recovered', (recovery) => this.#emit('recovered', recovery));
-    watcher.on('warning', (warning) => this.#emit('warning', warning));
-    watcher.on('error', (error) => this.fail(error));
   }
 
   /** The last good value; undefined before the first one. Never waits and never throws. */

@@ -46,6 +46,24 @@ test.each<[string, Make]>([
   expect(lines).toEqual([`${kind} "db": changed`, `${kind} "db": closed`]);
 });
 
+test('a failure of the watcher of a SecretFile is one line of the log', async () => {
+  const lines: string[] = [];
+  const line = (_fields: object, text: string): void => void lines.push(text);
+  const log = logTo({ debug: () => undefined, info: () => undefined, warn: () => undefined, error: line });
+  onTestFinished(() => log.close());
+  const volume = new KubeletVolume(join(temporaryDirectory(), 'mounted'));
+  volume.publish({ password: 'one' });
+  const clock = new FakeClock();
+  const backend = new ScriptedBackend();
+  const secret = new SecretFile(volume.path('password'), { name: 'db', backend, clock, maxRestarts: 1 });
+  onTestFinished(() => secret.close());
+  await secret.start();
+  backend.refuse(...Array.from({ length: 20 }, () => new Error('no more watches')));
+  backend.fail();
+  await clock.advance(60_000);
+  expect(lines).toEqual([expect.stringMatching(/^SecretFile "db": /)]);
+});
+
 function loaderOf(volume: KubeletVolume, clock: FakeClock): Part {
   const provider = new FileProvider(volume.path('password'), {
     backend: new ScriptedBackend(),
