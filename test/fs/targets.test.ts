@@ -1,5 +1,5 @@
 /** What is found at a path, and what is watched for it. */
-import { mkdirSync, symlinkSync, unlinkSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, renameSync, symlinkSync, unlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
 import { readVolume, ResilientWatcher, type FileSystem, type Snapshot } from 'resilient-watcher';
@@ -53,6 +53,21 @@ describe('a tree', () => {
     await scene.hint();
     await scene.comesTo('key=text');
     expect(scene.watcher.status().target).toBe('tree');
+  });
+
+  test('does not tell a file that outgrows the limit and is renamed while it is read under its old name', async () => {
+    const scene = new ScriptedScene();
+    mkdirSync(scene.at('root'));
+    const [old, name] = [scene.at('root/old'), scene.at('root/new')];
+    writeFileSync(old, '');
+    const fs = faultyFileSystem((call) => {
+      if (call !== 'read' || !existsSync(old)) return;
+      writeFileSync(old, 'x'.repeat(LIMITS.maxContentBytes + 1));
+      renameSync(old, name);
+    });
+    await scene.watch(scene.at('root'), { ...LIMITS, settleMs: 0, recursive: true, fs });
+    await scene.settle();
+    expect(scene.changes.flatMap(({ added }) => added)).toEqual(['new']);
   });
 
   test.each(['..2026_01_01_00_00_00.1', '..hand-made'])(

@@ -64,13 +64,16 @@ function isBusy(states: readonly State[], at: number): boolean {
   return now !== undefined && (!now.isPublished || at - now.from <= LONG_MS);
 }
 
+/** The text of an empty file, or the identity of one that was not read. */
+const EMPTY_FILE = /=(?:stat:\d+:\d+:0:\S+)? $/;
+
 function isDue({ from, to, text, isPublished }: State, at: number, patience: Patience): boolean {
   if (from > at) return false;
   const { settleMs, missingGraceMs } = patience;
   return isPublished || Math.min(to, at) - from >= (isEmpty(text) ? missingGraceMs : settleMs);
 }
 
-const isEmpty = (text: string): boolean => text === NOTHING || text.endsWith('= ');
+const isEmpty = (text: string): boolean => text === NOTHING || EMPTY_FILE.test(text);
 
 function wrongReport(
   unit: string,

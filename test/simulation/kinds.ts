@@ -77,7 +77,7 @@ export function pausesOf({ choices }: World, published: readonly Payload[]): num
 }
 
 /** A volume, published up to three times. */
-function volume(world: World, directory: string, keys = KEYS): void {
+export function volume(world: World, directory: string, keys = KEYS): void {
   const { choices } = world;
   const count = 1 + choices.choose(3);
   const manner = choices.oneOf(MANNERS);
@@ -87,7 +87,7 @@ function volume(world: World, directory: string, keys = KEYS): void {
 }
 
 /** Files that several programs edit. */
-function files(world: World, paths: readonly string[], edits = Object.keys(EDITS)): void {
+export function files(world: World, paths: readonly string[], edits = Object.keys(EDITS)): void {
   const { choices } = world;
   const list: Edit[] = [];
   for (let count = 1 + choices.choose(3); count > 0; count -= 1) {

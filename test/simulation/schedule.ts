@@ -11,6 +11,7 @@ import { together } from './consumers/together.js';
 import { Watching } from './consumers/watching.js';
 import { MEDIA, Writing } from './consumers/writing.js';
 import { denied } from './denied.js';
+import { drawn } from './drawn.js';
 import { historyOf } from './history.js';
 import { checkAllIsTold, checkInTime, checkReports } from './invariants.js';
 import { KINDS, SETTLE_MS, type Kind } from './kinds.js';
@@ -41,7 +42,14 @@ const REST_MS = 1_500;
 const LOSSY_REST_MS = 12_000;
 
 /** What is watched in one way or another. */
-const WATCHED: Readonly<Record<string, Kind>> = { ...KINDS, ...SCENES, ...POLLED, ...BUSY_KINDS, denied };
+const WATCHED: Readonly<Record<string, Kind>> = {
+  ...KINDS,
+  ...SCENES,
+  ...POLLED,
+  ...BUSY_KINDS,
+  denied,
+  drawn,
+};
 
 /** Programs with ways of their own. */
 const PROGRAMS: Readonly<Record<string, (world: World) => Promise<void>>> = {
@@ -83,6 +91,7 @@ async function play(world: World, kind: string): Promise<void> {
   const readability = scene.needs && new Readability(world, scene.needs);
   const isFaulty = world.isLossy || scene.needs !== undefined;
   const needsResync = world.isLossy || scene.isSilent === true;
+  const { settleMs = SETTLE_MS } = scene.options;
   const missingGraceMs = choices.oneOf([500, 500, 0]);
   const options = { ...scene.options, missingGraceMs, ...(needsResync && { resyncIntervalMs: 5_000 }) };
   const watching = new Watching(world, { ...scene, options });
@@ -107,14 +116,18 @@ async function play(world: World, kind: string): Promise<void> {
       readability?.check(watching.told, since, missingGraceMs, options.resyncIntervalMs ?? 5_000, isTree);
     }
     if (!isFaulty || scene.isTree !== true)
-      checkReports(history, watching.reports, watching.since, { settleMs: SETTLE_MS, missingGraceMs });
+      checkReports(history, watching.reports, watching.since, {
+        settleMs,
+        // Without a quiet period, what was empty while it was read is told.
+        missingGraceMs: settleMs === 0 ? 0 : missingGraceMs,
+      });
     const quietSince = Math.max(world.quietSince, watching.since);
     const isHeard = !readability?.isDenied && !readability?.isDeaf && !watching.isDeafAfter(quietSince);
     if (!needsResync && isHeard) {
       // A group waits for a plain file that the program adds to it meanwhile.
-      const settleMs = (scene.heldMs ?? SETTLE_MS) + (watching.extra === undefined ? 0 : SETTLE_MS);
+      const heldMs = (scene.heldMs ?? settleMs) + (watching.extra === undefined ? 0 : settleMs);
       const pollMs = options.pollIntervalMs ?? 0;
-      const patience = { settleMs, missingGraceMs, pollMs, areTogether: scene.isTree !== true };
+      const patience = { settleMs: heldMs, missingGraceMs, pollMs, areTogether: scene.isTree !== true };
       checkInTime(history, watching.reports, quietSince, patience);
     }
     // What can no longer be read stays as it was told.

@@ -7,6 +7,7 @@
  * | is within the limits                                    | it is read                                 |
  * | is larger, or contents are not wanted                   | inode and timestamps stand for its content |
  * | is no longer a regular file, or is gone                 | the result is undefined                    |
+ * | outgrows `maxContentBytes` while it is read             | the same: it may have lost its name since  |
  */
 import type { BigIntStats } from 'node:fs';
 import { dirname } from 'node:path';
@@ -65,7 +66,7 @@ export function* fileAt(
   const reading = yield* disk.read(place.realPath, keptOfThis === 'identities' ? -1 : maxContentBytes, stat);
   if (!reading?.stat.isFile()) return undefined;
   const { stat: found, bytes, isSteady } = reading;
-  if (!bytes) return yield* unreadFile(place, found, disk);
+  if (!bytes) return stat ? undefined : yield* unreadFile(place, found, disk);
   const digest = kept === 'contents' ? undefined : digestOf(bytes);
   const isSame = known && (digest ? known.digest === digest : FileSnapshot.bytesOf(known)?.equals(bytes));
   if (isSame && isSteady && before && isUnchanged(found, before.inode)) {

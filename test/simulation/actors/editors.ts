@@ -81,9 +81,23 @@ export const EDITS: Readonly<Record<string, Program>> = {
   },
 };
 
+/** Programs of which only some kinds of targets make sense. */
+export const ODD_EDITS: Readonly<Record<string, Program>> = {
+  /** A pipe takes the place of a file for a while. */
+  *pipe(fs, world, path, text, pauseMs) {
+    if (exists(fs, path)) fs.unlinkSync(path);
+    fs.mkfifoSync(path);
+    yield pauseMs;
+    fs.unlinkSync(path);
+    yield pauseMs;
+    yield* inPlace(world, path, write(fs, path, text));
+  },
+};
+
+const PROGRAMS = { ...EDITS, ...ODD_EDITS };
+
 /** One use of a program. */
 export interface Edit {
-  /** One of `EDITS`. */
   readonly edit: string;
   readonly path: string;
   readonly text: string;
@@ -95,6 +109,6 @@ export interface Edit {
 export function* editor(fs: Fs, world: World, edits: readonly Edit[]): Steps {
   for (const { edit, path, text, pauseMs, beforeMs } of edits) {
     yield beforeMs;
-    yield* EDITS[edit]?.(fs, world, path, text, pauseMs) ?? [];
+    yield* PROGRAMS[edit]?.(fs, world, path, text, pauseMs) ?? [];
   }
 }

@@ -13,7 +13,7 @@ import type { Report } from '../invariants.js';
 import { byUnit } from '../views.js';
 import { Violation, type World } from '../world.js';
 import { LISTENERS } from './listeners.js';
-import type { Watched, Watching } from './watching.js';
+import { textOf, type Watched, type Watching } from './watching.js';
 
 export interface Program {
   readonly world: World;
@@ -124,8 +124,8 @@ export const HABITS: Readonly<Record<string, Habit>> = {
   },
 };
 
-function unitsOf({ files }: Snapshot, { unitOf }: Watched): Map<string, string> {
-  return byUnit(new Map([...files].map(([key, { content }]) => [key, String(content)])), unitOf);
+function unitsOf(snapshot: Snapshot, { unitOf }: Watched): Map<string, string> {
+  return byUnit(textOf(snapshot), unitOf);
 }
 
 /** Only where one volume is all that is watched: other sets wait for each other, and plain files until they settle. */

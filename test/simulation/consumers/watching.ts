@@ -151,7 +151,7 @@ export class Watching {
 }
 
 /** A file that could not be read is compared by its inode and times. */
-function textOf({ files }: Change['current']): Map<string, string> {
+export function textOf({ files }: Change['current']): Map<string, string> {
   return new Map([...files].map(([key, { content, digest }]) => [key, content ? String(content) : digest]));
 }
 

@@ -3,6 +3,7 @@ import { EventEmitter } from 'node:events';
 
 import { Errno } from './errors.js';
 import type { Entry, Inode } from './inode.js';
+import { lossy } from './lookups.js';
 
 export const ATTRIB = 0x4;
 export const MODIFY = 0x2;
@@ -129,7 +130,7 @@ export class EventQueue {
     // Any event about a directory is a "rename", because of its flag.
     const isChange = (mask & ~(ATTRIB | MODIFY)) === 0;
     for (const handle of [...watch.handles]) {
-      handle.receive(isChange ? 'change' : 'rename', name === '' ? watch.ownName : name);
+      handle.receive(isChange ? 'change' : 'rename', lossy(name === '' ? watch.ownName : name));
     }
   }
 }

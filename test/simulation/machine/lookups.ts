@@ -1,4 +1,5 @@
 /** The calls that look something up by its path. */
+import { pathForCall } from '../../../src/core/path-bytes.js';
 import { Errno } from './errors.js';
 import { DirectoryEntry, type Stat } from './inode.js';
 import { existing, isAllowed, lookup, READ } from './lookup.js';
@@ -15,6 +16,11 @@ const MAGIC: Readonly<Record<string, number>> = {
   nfs4: 0x6969,
   fuse: 0x65735546,
 };
+
+const bytesOf = (name: string): Buffer => Buffer.from(pathForCall(name));
+
+/** As Node.js decodes it. */
+export const lossy = (name: string): string => (name.isWellFormed() ? name : bytesOf(name).toString());
 
 interface ListingOptions {
   readonly withFileTypes?: boolean;
@@ -53,7 +59,7 @@ export const lookupCalls = {
       if (inode.kind !== 'link') throw new Errno('EINVAL');
       ({ target } = inode);
     }
-    return encoding === 'buffer' ? Buffer.from(target) : target;
+    return encoding === 'buffer' ? bytesOf(target) : lossy(target);
   },
 
   readdir(
@@ -69,7 +75,7 @@ export const lookupCalls = {
     if (inode.storage.type === 'btrfs') process.enter('readdir', path);
     const names = [...entries.keys()].filter((name) => inode.entries.get(name) === entries.get(name));
     return names.sort().map((name) => {
-      const shown = encoding === 'buffer' ? Buffer.from(name) : name;
+      const shown = encoding === 'buffer' ? bytesOf(name) : lossy(name);
       const kind = entries.get(name)?.inode.kind ?? 'file';
       return withFileTypes === true ? new DirectoryEntry(shown, kind) : shown;
     });

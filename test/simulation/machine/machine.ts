@@ -6,7 +6,7 @@
  * - ACLs, capabilities, extended attributes, supplementary groups, immutable files, quotas, access times, leases, locks
  * - devices and sockets; reading from and writing to pipes
  * - `fs.protected_symlinks`, `fs.protected_regular` and `fs.protected_fifos` (0 here)
- * - names that are not UTF-8, working directories, relative paths, `/proc` beyond the mount table and descriptors
+ * - working directories, relative paths, `/proc` beyond the mount table and descriptors
  * - inode numbers other than that freed ones are reused; sizes of directories; blocks
  * - timestamps of Linux 6.13 and later, which are finer where somebody looks (ticks of 0 ms are as fine as any)
  * - mounts in several namespaces, propagation of mounts, layers of overlayfs, `renameat2` with flags

@@ -2,6 +2,7 @@
 import type { FSWatcher } from 'node:fs';
 
 import type { FileSystem } from '../../../src/core/file-system.js';
+import { pathFromBytes } from '../../../src/core/path-bytes.js';
 import { attributeCalls } from './attributes.js';
 import { Errno, Killed, Stuck } from './errors.js';
 import type { Inode } from './inode.js';
@@ -83,14 +84,14 @@ export function nodeFs(process: Process): SimulatedFs {
     }
   };
   fs['watch'] = (path: Path, { persistent = true } = {}): NativeWatcher =>
-    make(process, 'watch', () => process.watch(String(path), persistent), [path]) as NativeWatcher;
+    make(process, 'watch', () => process.watch(nameOf(path), persistent), [path]) as NativeWatcher;
   return fs as unknown as SimulatedFs;
 }
 
 function make(process: Process, name: string, call: Call, args: readonly unknown[]): unknown {
   const [first, second] = args;
   const onDescriptor = typeof first === 'number';
-  const path = onDescriptor ? process.pathOf(first) : String(first);
+  const path = onDescriptor ? process.pathOf(first) : nameOf(first);
   try {
     try {
       process.enter(name, name === 'symlink' ? String(second) : path);
@@ -107,11 +108,13 @@ function make(process: Process, name: string, call: Call, args: readonly unknown
   }
 }
 
+const nameOf = (path: unknown): string => (Buffer.isBuffer(path) ? pathFromBytes(path) : String(path));
+
 const isBytes = (value: unknown): boolean => Buffer.isBuffer(value);
 
 /** A path in bytes as text. The bytes of files are `Uint8Array`s or longer than any path, and come after a number. */
 function textOf(value: unknown, index: number, args: readonly unknown[]): unknown {
-  return Buffer.isBuffer(value) && typeof args[0] !== 'number' ? value.toString() : value;
+  return Buffer.isBuffer(value) && typeof args[0] !== 'number' ? pathFromBytes(value) : value;
 }
 
 function pendingCall(process: Process, name: string, call: Call, given: readonly unknown[]): PendingCall {
@@ -131,7 +134,7 @@ function pendingCall(process: Process, name: string, call: Call, given: readonly
     }
     return outcome !== undefined;
   };
-  const path = typeof args[0] === 'number' ? process.pathOf(args[0]) : String(args[0]);
+  const path = typeof args[0] === 'number' ? process.pathOf(args[0]) : nameOf(args[0]);
   const self: PendingCall = {
     call: name,
     path,
