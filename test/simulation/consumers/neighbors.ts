@@ -59,9 +59,13 @@ interface Followed {
   readonly watching: Watching;
 }
 
+/** A template that is not finished, which only root may read. */
+const TEMPLATE = /(?:^|\/)\d+$/;
+
 /** Watches a scene, of which only what is not bad is compared. */
 function follow(world: World, scene: Scene): Followed {
-  const see = (fs: Fs): View => new Map([...scene.see(fs)].filter(([key]) => !key.startsWith('bad/')));
+  const see = (fs: Fs): View =>
+    new Map([...scene.see(fs)].filter(([key]) => !key.startsWith('bad/') && !TEMPLATE.test(key)));
   const history = historyOf(world, see, scene.unitOf);
   const options = world.isLossy ? { ...scene.options, resyncIntervalMs: 5_000 } : scene.options;
   return { history, watching: new Watching(world, { ...scene, options }) };
@@ -110,8 +114,8 @@ export async function neighbors(world: World): Promise<void> {
   }
 }
 
-/** Without what is bad, and without templates that are not finished, which only root may read. */
+/** Without what is bad, and without templates that are not finished. */
 function withoutBad<Report extends { readonly units: ReadonlyMap<string, string> }>(report: Report): Report {
-  const units = [...report.units].filter(([unit, text]) => !unit.startsWith(BAD) && !text.includes('=stat:'));
+  const units = [...report.units].filter(([unit]) => !unit.startsWith(BAD) && !TEMPLATE.test(unit));
   return { ...report, units: new Map(units) };
 }
