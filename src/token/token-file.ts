@@ -1,5 +1,6 @@
 import { TokenError } from '../core/token-error.js';
-import { dateOrNull } from '../core/clock.js';
+import { Alarm } from '../core/alarm.js';
+import { dateOrNull, isoTime } from '../core/clock.js';
 import { checkPath, divideOptions, oneOf } from '../core/options.js';
 import { markHandled } from '../core/outcome.js';
 import { expiryVerdict, seconds, type StatusDescription } from '../core/status-description.js';
@@ -23,10 +24,11 @@ export interface TokenFileOptions extends WatchedValueOptions {
   readonly format?: TokenFormat | undefined;
 }
 
-/** Events of `TokenFile`. No event's string, JSON or `inspect` form contains a token. */
+/**
+ * Events of `TokenFile`. No event's string, JSON or `inspect` form contains a token. A `warning` with the code `stale` says
+ * that the token should have been replaced (`expiresAt`) and is still accepted (`notAfter`); once for each token.
+ */
 export interface TokenFileEvents extends WatchedValueEvents<ServiceAccountToken> {
-  /** The token should have been replaced (`expiresAt`) but is still accepted; once for each token. */
-  stale: [event: { readonly token: ServiceAccountToken }];
   /** The token is dated more than a minute ahead of the system clock; once for each token. */
   skew: [event: { readonly aheadMs: number; readonly token: ServiceAccountToken }];
 }
@@ -35,17 +37,19 @@ export interface TokenFileEvents extends WatchedValueEvents<ServiceAccountToken>
 export interface TokenFileStatus extends WatchedValueStatus {
   /** When the current token was issued. */
   readonly issuedAt: number | null;
-  /** When the current token expires; null without a token, and for one that never expires. */
+  /** When the current token should be replaced; null without a token, and for one that never expires. */
   readonly expiresAt: number | null;
   /** Whether `expiresAt` has passed; the server may still accept the token. */
   readonly stale: boolean;
+  /** Whether the server refuses the token from now on (`exp`). */
+  readonly expired: boolean;
 }
 
 const OPTIONS = { format: oneOf<TokenFormat>('jwt', ['jwt', 'opaque']) };
 
-/** Ready: there is an unexpired token. */
+/** Ready: there is a token that the server accepts. One that is replaced late is a warning. */
 export const tokenFileDescription: StatusDescription<TokenFileStatus> = {
-  health: ({ available, stale }) => expiryVerdict(available, stale),
+  health: ({ available, expired }) => expiryVerdict(available, expired),
   metrics: ({ expiresAt }) => seconds('token.expiration.timestamp', expiresAt),
 };
 
@@ -59,6 +63,7 @@ export const TOKEN_FILE_OPTION_NAMES: readonly string[] = [...Object.keys(OPTION
  */
 export class TokenFile extends WatchedValue<ServiceAccountToken, TokenFileEvents, TokenFileStatus> {
   readonly #format: TokenFormat;
+  readonly #staleness: Alarm;
   #reportedStale: ServiceAccountToken | undefined;
 
   /**
@@ -76,6 +81,8 @@ export class TokenFile extends WatchedValue<ServiceAccountToken, TokenFileEvents
       description: tokenFileDescription,
     });
     this.#format = own.format;
+    const onJump = (): void => void this.#staleness.hasten(0);
+    this.#staleness = new Alarm(this.clock, false, () => this.#watchStaleness(), onJump);
   }
 
   /**
@@ -93,10 +100,6 @@ export class TokenFile extends WatchedValue<ServiceAccountToken, TokenFileEvents
       const message = `${this.path} contains only ${String(token)}`;
       throw new TokenError('ERR_TOKEN_EXPIRED', message, { cause: this.refusal });
     }
-    if (token.expiresAt <= now && token !== this.#reportedStale) {
-      this.#reportedStale = token;
-      this.dispatch('stale', { token });
-    }
     return token;
   }
 
@@ -110,11 +113,13 @@ export class TokenFile extends WatchedValue<ServiceAccountToken, TokenFileEvents
 
   status(): TokenFileStatus {
     const { current: token } = this;
+    const now = this.clock.now();
     return {
       ...this.baseStatus(),
       issuedAt: token?.issuedAt ?? null,
       expiresAt: dateOrNull(token?.expiresAt),
-      stale: token !== undefined && token.expiresAt <= this.clock.now(),
+      stale: token !== undefined && token.expiresAt <= now,
+      expired: token !== undefined && token.notAfter <= now,
     };
   }
 
@@ -134,6 +139,28 @@ export class TokenFile extends WatchedValue<ServiceAccountToken, TokenFileEvents
     const { current: token } = this;
     const aheadMs = token?.aheadMs(this.clock.now()) ?? 0;
     if (token && aheadMs > DATE_LEEWAY_MS) this.dispatch('skew', { aheadMs, token });
+    if (!this.lifetime.ended) this.#watchStaleness();
+  }
+
+  protected override onClose(): Promise<void> {
+    this.#staleness.clear();
+    return super.onClose();
+  }
+
+  /** Warns of a token that is replaced late, or sets the alarm for when that is known. */
+  #watchStaleness(): void {
+    this.#staleness.clear();
+    const { current: token } = this;
+    if (!token || token.expiresAt === token.notAfter || token === this.#reportedStale) return;
+    const remainingMs = token.expiresAt - this.clock.now();
+    if (remainingMs > 0) {
+      this.#staleness.set(remainingMs);
+      return;
+    }
+    this.#reportedStale = token;
+    const [due, end] = [isoTime(token.expiresAt), isoTime(token.notAfter)];
+    const message = `"${this.path}": the token should have been replaced at ${due}, and is accepted until ${end}; see why kubelet does not renew it`;
+    this.dispatch('warning', { code: 'stale', message });
   }
 
   async #replacementOf(refused = this.current): Promise<ServiceAccountToken> {

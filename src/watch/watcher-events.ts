@@ -16,8 +16,9 @@ export interface WatcherWarning {
    * `subPath`: a single file or one revision of a volume is mounted; it never shows an update.
    * `limit`: there is more to read than the options allow, so some contents are not read.
    * `certificate`: `TlsFiles` only: the set in use has a certificate for which some peers reject it.
+   * `stale`: `TokenFile` only: the token should have been replaced, and is still accepted.
    */
-  readonly code: 'subPath' | 'limit' | 'certificate';
+  readonly code: 'subPath' | 'limit' | 'certificate' | 'stale';
   /** What the problem is, and what to do. */
   readonly message: string;
 }

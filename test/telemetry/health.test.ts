@@ -53,15 +53,16 @@ test.each<[what: string, kind: string, details: object, verdict: 'ready' | 'live
   ['a good token', 'TokenRefresher', { healthy: true, lastMintAt: 1, lastError: null }, 'ready'],
   ['no token yet', 'TokenRefresher', { healthy: true, lastMintAt: null, lastError: null }, 'live'],
   ['an unhealthy refresher', 'TokenRefresher', { healthy: false, lastMintAt: 1, lastError: null }, 'live'],
-  ['a good token file', 'TokenFile', { stale: false, available: true }, 'ready'],
-  ['an expired token file', 'TokenFile', { stale: true, available: true }, 'live'],
-  ['a token file without a token', 'TokenFile', { stale: false, available: false }, 'live'],
+  ['a good token file', 'TokenFile', { expired: false, available: true }, 'ready'],
+  ['a token file that is late', 'TokenFile', { stale: true, expired: false, available: true }, 'ready'],
+  ['an expired token file', 'TokenFile', { expired: true, available: true }, 'live'],
+  ['a token file without a token', 'TokenFile', { expired: false, available: false }, 'live'],
   ['a good certificate', 'TlsFiles', { expired: false, available: true }, 'ready'],
   ['no certificate yet', 'TlsFiles', { expired: false, available: false }, 'live'],
   ['an expired certificate', 'TlsFiles', { expired: true, available: true }, 'live'],
   ['another component that runs', 'VolumePublisher', {}, 'ready'],
   ['a component that needs no start', 'VolumePublisher', { state: 'idle' }, 'ready'],
-  ['a component that was not started', 'TokenFile', { state: 'idle', stale: false }, 'live'],
+  ['a component that was not started', 'TokenFile', { state: 'idle', expired: false }, 'live'],
   ['an action that succeeded', 'ReloadAction', { state: 'idle', lastSuccessful: true }, 'ready'],
   ['an action that failed', 'ReloadAction', { state: 'retrying', lastSuccessful: false }, 'live'],
   ['a component that is closed', WATCHER, { ...WATCHING, state: 'closed' }, 'live'],
@@ -73,7 +74,7 @@ test.each<[what: string, kind: string, details: object, verdict: 'ready' | 'live
 
 test('all components have to be live, and live and ready', async () => {
   const good = await running('ResilientWatcher', WATCHING);
-  const unready = await running('TokenFile', { stale: false, available: false });
+  const unready = await running('TokenFile', { expired: false, available: false });
   const dead = await running('ResilientWatcher', { ...WATCHING, sinceLastCheckMs: 60_000 });
   expect(healthOf(good)).toMatchObject({ live: true, ready: true });
   expect(healthOf(good, unready)).toMatchObject({ live: true, ready: false });
@@ -90,13 +91,13 @@ test('all components have to be live, and live and ready', async () => {
 });
 
 test.each(['node:http', 'Fastify'])('the handler answers probes in %s', async (framework) => {
-  const component = await running('TokenFile', { stale: false, available: true });
+  const component = await running('TokenFile', { expired: false, available: true });
   const url = await serve(framework, component);
   const statusOf = async (path: string): Promise<number> => (await fetch(`${url}${path}`)).status;
   expect(await statusOf('/readyz')).toBe(200);
   expect(await statusOf('/livez?verbose')).toBe(200);
 
-  component.details = { state: 'running', stale: true, available: true };
+  component.details = { state: 'running', expired: true, available: true };
   expect(await statusOf('/readyz')).toBe(503);
   expect(await statusOf('/livez')).toBe(200);
   const response = await fetch(`${url}/readyz`);

@@ -1,4 +1,4 @@
-import { TokenFile, type TokenFileOptions } from 'resilient-watcher';
+import { healthOf, TokenFile, type TokenFileOptions } from 'resilient-watcher';
 import { FakeClock, mintTestToken } from 'resilient-watcher/testing';
 import { expect, onTestFinished, test } from 'vitest';
 import { outcomeOf } from '../support/outcome-of.js';
@@ -25,7 +25,6 @@ function watchedToken(text: string | undefined = mint(), options: TokenFileOptio
     'rejected',
     'unreadable',
     'readable',
-    'stale',
     'skew',
     'degraded',
     'recovered',
@@ -108,20 +107,39 @@ test('a token that expired while the machine slept is read again before it is re
   expect((await file.get()).value).toBe(next);
 });
 
-test('a token that should have been replaced is used while the server accepts it, and reported as `stale` once', async () => {
+test('a token that is replaced late is used and ready until the server refuses it, with one warning', async () => {
   // A default pod token: rotated after an hour, refused after a year.
+  const lifeSeconds = 31_536_000;
   const { file, clock, told } = watchedToken(
-    mint(NOW, 31_536_000, { 'kubernetes.io': { warnafter: NOW / 1000 + 3607 } }),
+    mint(NOW, lifeSeconds, { 'kubernetes.io': { warnafter: NOW / 1000 + 3607 } }),
+    { resyncIntervalMs: 0 },
   );
-  await file.get();
+  const warnings: string[] = [];
+  file.on('warning', ({ code, message }) => warnings.push(`${code} ${message}`));
+  const token = await file.get();
   await clock.advance(3_606 * SECOND);
-  await file.get();
-  expect(told).toEqual(['change']);
+  expect(file.status()).toMatchObject({ stale: false, expired: false });
+  expect(warnings).toEqual([]);
+  // Nobody has to ask for the token.
   await clock.advance(SECOND);
-  await file.get();
-  await file.get();
-  expect(told).toEqual(['change', 'stale']);
-  expect(file.status().stale).toBe(true);
+  expect(warnings).toEqual([
+    `stale "${file.path}": the token should have been replaced at 2024-02-06T01:00:07.000Z, and is accepted until 2025-02-05T00:00:00.000Z; see why kubelet does not renew it`,
+  ]);
+  expect(await file.get()).toBe(token);
+  expect(file.status()).toMatchObject({ stale: true, expired: false });
+  expect(healthOf(file)).toMatchObject({ live: true, ready: true });
+  // An NTP step does not repeat the warning.
+  clock.jump(-2 * HOUR);
+  clock.jump(NOW + lifeSeconds * SECOND - SECOND - clock.now());
+  await clock.advance(0);
+  expect(healthOf(file)).toMatchObject({ live: true, ready: true });
+  await clock.advance(SECOND);
+  expect(healthOf(file).checks).toMatchObject([{ live: true, ready: false, reason: 'it has expired' }]);
+  await expect(file.get()).rejects.toMatchObject({ code: 'ERR_TOKEN_EXPIRED' });
+  expect(warnings).toHaveLength(1);
+  expect(told).toEqual(['change']);
+  await file.close();
+  expect(clock.pending).toBe(0);
 });
 
 test('a token dated ahead is used, and reported as `skew` once', async () => {
