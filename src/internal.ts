@@ -30,13 +30,13 @@ export {
   resolveOptions,
 } from './core/options.js';
 export { begin, markHandled, Outcome } from './core/outcome.js';
-export { CodedError, redactError } from './core/resilient-error.js';
+export { CodedError, recognize, redactError } from './core/resilient-error.js';
 export { sleep } from './core/sleep.js';
 export type { StatusDescription, Verdict } from './core/status-description.js';
 export { USER_AGENT } from './core/version.js';
 export { finding } from './doctor/finding.js';
 export { apiFailureOf, pauseAfter, statusOf } from './kubernetes/api-failure.js';
-export { ApiFailure, TooLong } from './kubernetes/api-request.js';
+export { ApiFailure } from './kubernetes/api-request.js';
 export { clusterFailure } from './kubernetes/cluster-failure.js';
 export { podServer } from './kubernetes/pod-access.js';
 export { RepeatedLines, sinceLastLine } from './telemetry/repeated-lines.js';

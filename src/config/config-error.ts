@@ -1,5 +1,5 @@
 import type { CodeOf } from '../core/error-codes.js';
-import { CodedError } from '../core/resilient-error.js';
+import { CodedError, recognize } from '../core/resilient-error.js';
 import type { ProblemSummary } from '../core/telemetry-points.js';
 
 export type ConfigErrorCode = CodeOf<'ConfigError'>;
@@ -24,3 +24,4 @@ export class ConfigError extends CodedError<'ConfigError'> {
     this.problems = options?.problems ?? [];
   }
 }
+recognize(ConfigError, 'ConfigError');

@@ -1,5 +1,5 @@
 import type { CodeOf } from './error-codes.js';
-import { CodedError } from './resilient-error.js';
+import { CodedError, recognize } from './resilient-error.js';
 
 /** Native watching is unavailable or has ended. The target is polled, and the backend is retried. */
 export class BackendError extends CodedError<'BackendError'> {
@@ -20,3 +20,4 @@ export class BackendError extends CodedError<'BackendError'> {
     this.sysctl = options?.sysctl;
   }
 }
+recognize(BackendError, 'BackendError');

@@ -1,11 +1,12 @@
 import { errnoOf } from './errno.js';
-import { redactError, ResilientError } from './resilient-error.js';
+import { recognize, redactError, ResilientError } from './resilient-error.js';
 
 /** The object was closed. */
 export class ClosedError extends ResilientError {
   override readonly name = 'ClosedError';
   readonly code = 'ERR_CLOSED';
 }
+recognize(ClosedError, 'ClosedError');
 
 /** A listener threw or rejected; `cause` is a copy of the thrown value, without secrets. */
 export class ListenerError extends ResilientError {
@@ -21,6 +22,7 @@ export class ListenerError extends ResilientError {
     this.event = event;
   }
 }
+recognize(ListenerError, 'ListenerError');
 
 /** The `code` of an error of this library or of Node; null if there is none. */
 export function errorCodeOf(error: Error): string | null {

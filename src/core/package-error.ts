@@ -1,7 +1,7 @@
 import { inspect } from 'node:util';
 
 import { errnoOf } from './errno.js';
-import { CodedError } from './resilient-error.js';
+import { CodedError, recognize } from './resilient-error.js';
 
 /**
  * An optional package is not installed, or its version is not supported. The message says what is wrong and what to
@@ -23,6 +23,7 @@ export class PackageError extends CodedError<'PackageError'> {
     super('ERR_PACKAGE', explain(name, versions, cause), cause === undefined ? undefined : { cause });
   }
 }
+recognize(PackageError, 'PackageError');
 
 /**
  * What a CommonJS package exports. In a bundle that esbuild splits, `import()` gives it as the property `default` only.

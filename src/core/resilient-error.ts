@@ -6,6 +6,20 @@ import type { CodeOf, ErrorCode, ErrorName } from './error-codes.js';
 import { describe } from './options.js';
 import { redactor } from './redaction.js';
 
+/** The name of a class of errors, on its prototype. */
+const MARK = Symbol.for('resilient-watcher.error');
+
+/** Lets `instanceof` recognize the errors of a class also if another copy of the library in this process created them. */
+export function recognize(type: { readonly prototype: ResilientError }, name: string): void {
+  Object.defineProperty(type.prototype, MARK, { value: name });
+}
+
+const prototypeOf = Object.getPrototypeOf as (object: object) => object | null;
+
+function markOf(prototype: object): unknown {
+  return Object.getOwnPropertyDescriptor(prototype, MARK)?.value;
+}
+
 /**
  * The base of every error of the library. There is one class for each way in which a caller would react. A `cause` from
  * other code is replaced with a copy of its name, redacted message, code and stack. Wrong arguments throw plain
@@ -19,7 +33,17 @@ export abstract class ResilientError extends Error {
   constructor(message: string, options?: ErrorOptions) {
     super(message, options && withSafeCause(options));
   }
+
+  static override [Symbol.hasInstance](this: { readonly prototype: object }, value: unknown): boolean {
+    const { prototype } = this;
+    const mark = markOf(prototype);
+    for (let type = value instanceof Error ? prototypeOf(value) : null; type; type = prototypeOf(type)) {
+      if (type === prototype || (mark !== undefined && markOf(type) === mark)) return true;
+    }
+    return false;
+  }
 }
+recognize(ResilientError, 'ResilientError');
 
 /** An error with one of the codes of its class. */
 export abstract class CodedError<Name extends ErrorName> extends ResilientError {

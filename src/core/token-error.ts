@@ -1,5 +1,5 @@
 import type { CodeOf } from './error-codes.js';
-import { CodedError } from './resilient-error.js';
+import { CodedError, recognize } from './resilient-error.js';
 
 export type TokenErrorCode = CodeOf<'TokenError'>;
 
@@ -19,3 +19,4 @@ export class TokenError extends CodedError<'TokenError'> {
     this.retryAfterMs = typeof retryAfterMs === 'number' && retryAfterMs > 0 ? retryAfterMs : undefined;
   }
 }
+recognize(TokenError, 'TokenError');

@@ -1,6 +1,6 @@
 import { isDenied } from '../core/errno.js';
 import type { CodeOf } from '../core/error-codes.js';
-import { CodedError } from '../core/resilient-error.js';
+import { CodedError, recognize } from '../core/resilient-error.js';
 
 export type TargetErrorCode = CodeOf<'TargetError'>;
 
@@ -15,6 +15,7 @@ export class TargetError extends CodedError<'TargetError'> {
     this.path = path;
   }
 }
+recognize(TargetError, 'TargetError');
 
 const WHAT_IS_WRONG: Partial<Record<TargetErrorCode, string>> = {
   ERR_TARGET_ACCESS: 'permission denied; check the mode of the file and of the directories above it',

@@ -5,7 +5,7 @@ import { PackageError } from '../core/package-error.js';
 import { KubernetesError, NotInPodError } from './kubernetes-error.js';
 import { redact } from '../core/redaction.js';
 import { redactError } from '../core/resilient-error.js';
-import { ApiFailure } from './api-request.js';
+import { API_FAILURES, ApiFailure } from './api-request.js';
 
 const CODES: Readonly<Record<number, TokenErrorCode>> = {
   400: 'ERR_TOKEN_INVALID',
@@ -32,6 +32,14 @@ interface FailureContext {
   readonly refused: readonly string[];
   /** Secrets to remove from everything that is reported. */
   readonly secrets: readonly string[];
+}
+
+/** What the failure of another client may have. */
+interface ForeignFailure {
+  readonly code: unknown;
+  readonly status?: unknown;
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly body?: unknown;
 }
 
 /** The status of the API server's response, if there was one. */
@@ -66,20 +74,24 @@ function refusal(refused: readonly string[]): string {
     : `it refused ${refused.join(' and ')}`;
 }
 
-/** The failure thrown by `requestApi`, or the `ApiException` of any version of client-node. */
+/** The failure thrown by `requestApi`, of any copy of the library, or the `ApiException` of any version of client-node. */
 export function apiFailureOf(error: unknown): ApiFailure | undefined {
   if (error instanceof ApiFailure) return error;
-  if (!(error instanceof Error && 'body' in error && 'code' in error)) return undefined;
-  const { code, headers } = error as { code: unknown; headers?: Readonly<Record<string, string>> };
-  if (typeof code !== 'number') return undefined;
-  let { body } = error;
+  if (!(error instanceof Error && 'code' in error)) return undefined;
+  const { code, status, headers: given } = error as ForeignFailure;
+  const headers = { ...given };
+  let { body } = error as ForeignFailure;
+  const own = API_FAILURES.find((known) => known === code);
+  if (own && typeof status === 'number')
+    return new ApiFailure(status, error.message, { code: own, headers, body });
+  if (typeof code !== 'number' || !('body' in error)) return undefined;
   try {
     if (typeof body === 'string') body = JSON.parse(body);
   } catch {
     // For example the HTML page of a proxy.
   }
   const { message } = Object(body) as { message?: unknown };
-  return new ApiFailure(code, typeof message === 'string' ? message : '', { headers: { ...headers }, body });
+  return new ApiFailure(code, typeof message === 'string' ? message : '', { headers, body });
 }
 
 const LONGEST_PAUSE_MS = 300_000;

@@ -34,9 +34,13 @@ export interface ApiRequest {
   readonly signal: AbortSignal;
 }
 
-/** The API server answered with an error status. */
+/** The codes by which the failures of any client of any copy of the library are recognized. */
+export const API_FAILURES = ['ERR_API_ANSWER', 'ERR_API_TOO_LONG'] as const;
+
+/** The API server answered with an error status, or with something that cannot be used, such as a text without end. */
 export class ApiFailure extends Error {
   override readonly name = 'ApiFailure';
+  readonly code: (typeof API_FAILURES)[number];
   readonly status: number;
   readonly headers: Readonly<Record<string, unknown>>;
   /** The body as received, which may quote anything. */
@@ -45,17 +49,15 @@ export class ApiFailure extends Error {
   constructor(
     status: number,
     message: string,
-    options: { headers?: IncomingHttpHeaders; body?: unknown } = {},
+    options: { code?: ApiFailure['code']; headers?: IncomingHttpHeaders; body?: unknown } = {},
   ) {
     super(message);
+    this.code = options.code ?? 'ERR_API_ANSWER';
     this.status = status;
     this.headers = options.headers ?? {};
     this.body = options.body;
   }
 }
-
-/** The answer is longer than what is read of it. */
-export class TooLong extends ApiFailure {}
 
 /**
  * Makes one authenticated request, and resolves to the response. Does not follow redirects, which would receive the
@@ -198,7 +200,9 @@ export async function readText(answer: AsyncIterable<Uint8Array>, status: number
   for await (const chunk of answer) {
     length += chunk.length;
     if (length > MAX_BODY_BYTES) {
-      throw new TooLong(status, `the answer has more than ${MAX_BODY_BYTES} bytes`);
+      throw new ApiFailure(status, `the answer has more than ${MAX_BODY_BYTES} bytes`, {
+        code: 'ERR_API_TOO_LONG',
+      });
     }
     chunks.push(chunk);
   }

@@ -26,7 +26,10 @@ import { ownCredentials } from './request-credentials.js';
 /** One request to the API server. */
 export type ClusterRequest = ApiRequest;
 
-/** What `PodSync` asks of an API server. */
+/**
+ * What `PodSync` asks of an API server. An answer that cannot be used rejects with an error that has its `status`, and the
+ * `code` `ERR_API_ANSWER`, or `ERR_API_TOO_LONG` for more than 4 MiB.
+ */
 export interface ClusterClient {
   /** Resolves to the parsed answer; rejects for any status except 2xx. */
   request(request: ClusterRequest): Promise<unknown>;

@@ -1,9 +1,10 @@
-import { CodedError } from '../core/resilient-error.js';
+import { CodedError, recognize } from '../core/resilient-error.js';
 
 /** Data from the cluster, kubelet or a kubeconfig cannot be used. The last good state is kept. */
 export class KubernetesError extends CodedError<'KubernetesError'> {
   override readonly name = 'KubernetesError';
 }
+recognize(KubernetesError, 'KubernetesError');
 
 /** There is no API server in the environment of the process, which does not change: no attempt will succeed. */
 export class NotInPodError extends KubernetesError {
@@ -11,3 +12,4 @@ export class NotInPodError extends KubernetesError {
     super('ERR_KUBECONFIG', message);
   }
 }
+recognize(NotInPodError, 'NotInPodError');

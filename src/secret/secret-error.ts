@@ -1,6 +1,7 @@
-import { CodedError } from '../core/resilient-error.js';
+import { CodedError, recognize } from '../core/resilient-error.js';
 
 /** A secret on disk cannot be used. The last good value is kept, and watching continues. */
 export class SecretError extends CodedError<'SecretError'> {
   override readonly name = 'SecretError';
 }
+recognize(SecretError, 'SecretError');

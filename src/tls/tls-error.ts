@@ -1,5 +1,5 @@
 import type { CodeOf } from '../core/error-codes.js';
-import { CodedError } from '../core/resilient-error.js';
+import { CodedError, recognize } from '../core/resilient-error.js';
 
 export type TlsErrorCode = CodeOf<'TlsError'>;
 
@@ -7,3 +7,4 @@ export type TlsErrorCode = CodeOf<'TlsError'>;
 export class TlsError extends CodedError<'TlsError'> {
   override readonly name = 'TlsError';
 }
+recognize(TlsError, 'TlsError');

@@ -1,6 +1,6 @@
 import { errnoOf, withErrno } from '../core/errno.js';
 import type { CodeOf } from '../core/error-codes.js';
-import { CodedError, redactError } from '../core/resilient-error.js';
+import { CodedError, recognize, redactError } from '../core/resilient-error.js';
 
 export type WriteErrorCode = CodeOf<'WriteError'>;
 
@@ -47,6 +47,7 @@ export class WriteError extends CodedError<'WriteError'> {
     this.published = details.published;
   }
 }
+recognize(WriteError, 'WriteError');
 
 /** A reason to refuse or abandon a write. `WriteProgress.failure` turns it into a `WriteError`. */
 export class Refusal extends Error {

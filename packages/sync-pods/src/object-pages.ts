@@ -1,4 +1,4 @@
-import { ApiFailure, TooLong } from 'resilient-watcher/internal';
+import { ApiFailure, apiFailureOf } from 'resilient-watcher/internal';
 
 import { nameOf, resourceVersionOf } from './object-metadata.js';
 
@@ -52,7 +52,8 @@ export async function* pagesOf(
 
 /** The page of an error may be of any length, whatever was asked for. */
 function isTooLong(error: unknown): boolean {
-  return error instanceof TooLong && error.status < 300;
+  const failure = apiFailureOf(error);
+  return failure?.code === 'ERR_API_TOO_LONG' && failure.status < 300;
 }
 
 function pageOf(answer: unknown): Page {

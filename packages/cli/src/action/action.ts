@@ -1,4 +1,4 @@
-import { CodedError, type CodeOf } from 'resilient-watcher/internal';
+import { CodedError, recognize, type CodeOf } from 'resilient-watcher/internal';
 
 import type { ActionUpdate } from './action-update.js';
 
@@ -19,6 +19,7 @@ export interface Action {
 export class ActionError extends CodedError<'ActionError'> {
   override readonly name = 'ActionError';
 }
+recognize(ActionError, 'ActionError');
 
 /** The error of the action with this name. */
 export function actionFailed(

@@ -1,4 +1,4 @@
-import { expect, onTestFinished, test } from 'vitest';
+import { expect, onTestFinished, test, vi } from 'vitest';
 
 import {
   commandAction,
@@ -239,4 +239,15 @@ test('what was not handled is kept, whatever happened to it, until a run succeed
   reload.trigger(update('d'));
   await reload.close();
   expect([left(), clock.pending]).toEqual([['c', 'd'], 0]);
+});
+
+test('the error of an action of another copy of the package keeps its code', async () => {
+  const { reload, runs, events, settled } = scene({ maxAttempts: 1 });
+  vi.resetModules();
+  const { ActionError } = await import('@resilient-watcher/cli/action');
+  reload.trigger(update('a'));
+  await settled();
+  runs[0]?.outcome.reject(new ActionError('ERR_ACTION_TIMEOUT', 'It took too long'));
+  await settled();
+  expect(events).toEqual(['ERR_ACTION_TIMEOUT null']);
 });
