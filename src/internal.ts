@@ -44,5 +44,5 @@ export { signJwt, verifyJwt } from './testing/jwt.js';
 export { kubernetesTime } from './testing/kubernetes-time.js';
 export { isCaRemoved } from './tls/certificate-set.js';
 export { endLater } from './tls/client-connections.js';
-export { DRAIN_MS, generationsOf } from './tls/generation.js';
+export { DRAIN_MS, generationsOf } from './tls/server-connections.js';
 export { checkTlsFiles } from './tls/tls-files.js';

@@ -3,7 +3,7 @@ import type { Duplex } from 'node:stream';
 import { TLSSocket } from 'node:tls';
 
 import { systemClock } from '../core/clock.js';
-import { DRAIN_MS } from './generation.js';
+import { DRAIN_MS } from './server-connections.js';
 
 /** Destroys what is still open in 30 s. */
 export function endLater(connections: readonly { destroy(): unknown }[]): void {

@@ -12,7 +12,7 @@ import {
   resolveOptions,
 } from '../core/options.js';
 import { dateOrNull, type Clock } from '../core/clock.js';
-import { DRAIN_MS, generationsOf } from './generation.js';
+import { DRAIN_MS, generationsOf } from './server-connections.js';
 import type { TlsCredentials } from './tls-credentials.js';
 import { TlsError } from './tls-error.js';
 import { checkTlsFiles, type TlsFiles } from './tls-files.js';
