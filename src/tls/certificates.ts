@@ -1,5 +1,5 @@
 /** Parses certificates and keys with OpenSSL, and refuses those that would fail in a handshake. */
-import { createPrivateKey, X509Certificate, type KeyObject } from 'node:crypto';
+import { createPrivateKey, hash, X509Certificate, type KeyObject } from 'node:crypto';
 
 import { TlsError, type TlsErrorCode } from './tls-error.js';
 import { parseGmtDate } from '../core/clock.js';
@@ -119,6 +119,17 @@ export type Chain = readonly [X509Certificate, ...X509Certificate[]];
 
 export function validityOf({ validFrom, validTo }: X509Certificate): Validity {
   return { notBefore: parseGmtDate(validFrom), expiresAt: parseGmtDate(validTo) };
+}
+
+/** The same certificates without repetitions. */
+export function distinct(certificates: readonly X509Certificate[]): X509Certificate[] {
+  return [...new Map(certificates.map((certificate) => [certificate.fingerprint256, certificate])).values()];
+}
+
+/** A key that is equal for equal sets: their order, repetitions and text between them do not matter. */
+export function digestOfSet(certificates: readonly X509Certificate[]): string {
+  const fingerprints = new Set(certificates.map(({ fingerprint256 }) => fingerprint256));
+  return hash('sha256', [...fingerprints].sort().join());
 }
 
 /** The subject of a certificate on one line. */

@@ -13,7 +13,7 @@ import https from 'node:https';
 import { syncBuiltinESMExports } from 'node:module';
 import type { Duplex } from 'node:stream';
 
-import { endLater, isInHandshake } from './client-connections.js';
+import { endEach, isInHandshake } from './generation.js';
 
 /** The dispatcher of `fetch()` and of undici, as undici documents it. */
 interface Dispatcher {
@@ -41,10 +41,11 @@ function replaceAgent(): number {
   const idle = socketsIn(old.freeSockets);
   // Before the listener of Node.js, which ignores destroyed connections.
   old.prependListener('free', (socket: Duplex) => socket.destroy());
-  for (const socket of idle) socket.destroy();
-  for (const socket of inUse.filter(isInHandshake)) socket.destroy();
-  endLater(inUse);
-  return inUse.length + idle.length;
+  const isIdle = new Set(idle);
+  return endEach(
+    [...inUse, ...idle],
+    (socket) => (isIdle.has(socket) || isInHandshake(socket)) && socket.destroy(),
+  );
 }
 
 function replaceDispatchers(): void {
@@ -57,8 +58,7 @@ function replaceDispatchers(): void {
     replaced.set(old, replacement);
     globals[name] = replacement;
   }
-  for (const old of replaced.keys()) void old.close().catch(() => {});
-  endLater([...replaced.keys()]);
+  endEach([...replaced.keys()], (old) => old.close().catch(() => {}));
 }
 
 function socketsIn(pools: NodeJS.ReadOnlyDict<Duplex[]>): Duplex[] {

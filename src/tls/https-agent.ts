@@ -1,11 +1,10 @@
 import { Agent, type AgentOptions, type RequestOptions } from 'node:https';
 import type { Duplex } from 'node:stream';
 
-import { isCaRemoved } from './certificate-set.js';
-import { endLater, isInHandshake } from './client-connections.js';
+import { Generations, isCaRemoved, isInHandshake } from './generation.js';
 import type { TlsCredentials } from './tls-credentials.js';
 import { TlsError } from './tls-error.js';
-import { checkTlsFiles, type Change, type TlsFiles } from './tls-files.js';
+import { checkTlsFiles, type TlsFiles, type TlsFilesEvents } from './tls-files.js';
 
 /**
  * Creates an agent for `https.request()`, axios and others. It trusts the CA bundle of the files, and presents their
@@ -47,10 +46,9 @@ const PROTOTYPE = Agent.prototype as unknown as Record<
  */
 class TlsFilesAgent extends Agent {
   readonly #files: TlsFiles;
-  /** The connections, each with the set with which it was made. */
-  readonly #connections = new Map<Duplex, TlsCredentials>();
-  /** How many times a CA has been removed. */
-  #generation = 0;
+  readonly #generations = new Generations<Duplex>();
+  /** The set with which each connection was made. */
+  readonly #sets = new WeakMap<Duplex, TlsCredentials>();
 
   constructor(files: TlsFiles, options?: AgentOptions) {
     // Node.js would resume a session of another set, and tells the sets apart by a member of its own only.
@@ -87,34 +85,31 @@ class TlsFilesAgent extends Agent {
 
   #connect(credentials: TlsCredentials, options: RequestOptions, onCreated: OnCreated): Duplex | undefined {
     this.#files.off('change', this.#onChange).on('change', this.#onChange);
-    const begunIn = this.#generation;
+    const begunIn = this.#generations.current;
     const add = (socket: Duplex): void => {
-      this.#connections.set(socket, credentials);
-      socket.once('close', () => this.#connections.delete(socket));
+      this.#sets.set(socket, credentials);
+      socket.once('close', this.#generations.add(socket));
     };
     const given = { ...options, ...credentials.options };
     const socket = PROTOTYPE.createConnection.call(this, given, (error, tunneled) => {
-      const isOutdated = begunIn < this.#generation;
-      if (isOutdated) tunneled?.destroy();
+      if (begunIn.isOver) tunneled?.destroy();
       else if (tunneled) add(tunneled);
-      onCreated(isOutdated ? outdated() : error, tunneled);
+      onCreated(begunIn.isOver ? outdated() : error, tunneled);
     });
     if (socket) add(socket);
     return socket;
   }
 
-  readonly #onChange = ({ current, previous }: Change): void => {
-    const earlier = [...this.#connections.keys()];
-    for (const idle of Object.values(this.freeSockets)) idle?.forEach((socket) => socket.destroy());
+  readonly #onChange = ({ current, previous }: TlsFilesEvents['change'][0]): void => {
+    const idle = new Set<Duplex | undefined>(Object.values(this.freeSockets).flat());
+    this.#generations.forEach((socket) => idle.has(socket) && socket.destroy());
     if (!isCaRemoved(previous, current)) return;
-    this.#generation += 1;
-    this.#files.reportEnded('httpsAgent', earlier.length);
-    for (const socket of earlier) if (isInHandshake(socket)) socket.destroy(outdated());
-    endLater(earlier);
+    const end = (socket: Duplex): unknown => isInHandshake(socket) && socket.destroy(outdated());
+    this.#files.reportEnded('httpsAgent', this.#generations.endAll(end));
   };
 
   readonly #onFree = (socket: Duplex): void => {
-    if (this.#connections.get(socket) !== this.#files.current) socket.destroy();
+    if (this.#sets.get(socket) !== this.#files.current) socket.destroy();
   };
 }
 

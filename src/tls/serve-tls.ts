@@ -12,11 +12,12 @@ import {
   resolveOptions,
 } from '../core/options.js';
 import { dateOrNull, type Clock } from '../core/clock.js';
-import { DRAIN_MS, generationsOf } from './server-connections.js';
+import { DRAIN_MS, isCaRemoved } from './generation.js';
+import { endConnections, followConnections } from './server-connections.js';
+import { digestOfSet } from './certificates.js';
 import type { TlsCredentials } from './tls-credentials.js';
 import { TlsError } from './tls-error.js';
 import { checkTlsFiles, type TlsFiles } from './tls-files.js';
-import { digestOfSet, isCaRemoved } from './certificate-set.js';
 
 /** Options of `serveTls`. All are optional, and `undefined` means the default. */
 export interface ServeTlsOptions {
@@ -160,8 +161,8 @@ export class ServedTls extends Component<ComponentEvents, ServedTlsStatus> {
     this.#served = credentials;
     this.#changes += 1;
     if (!this.#isVerifying) return;
-    const generations = generationsOf(server);
-    if (isRemoved) this.#files.reportEnded('serveTls', generations.endEarlier(this.#drainMs, this.#clock));
+    followConnections(server);
+    if (isRemoved) this.#files.reportEnded('serveTls', endConnections(server, this.#drainMs, this.#clock));
   }
 
   #noCertificate(): TlsError {

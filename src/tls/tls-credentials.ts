@@ -3,8 +3,7 @@ import { createSecureContext, type SecureContext } from 'node:tls';
 import { inspect } from 'node:util';
 
 import { dateOrNull, isoTime } from '../core/clock.js';
-import { subjectName, type Validity } from './certificates.js';
-import { digestOfSet, distinct } from './certificate-set.js';
+import { digestOfSet, distinct, subjectName, type Validity } from './certificates.js';
 
 /** The bytes of a certificate chain and its key, PEM. */
 interface Pair {

@@ -30,9 +30,6 @@ export interface TlsFilesOptions extends WatchedValueOptions {
   readonly expiryWarningMs?: number | undefined;
 }
 
-/** The payload of `change`. */
-export type Change = WatchedValueEvents<TlsCredentials>['change'][0];
-
 /** Events of `TlsFiles`. No event's string, JSON or `inspect` form contains a key. */
 export interface TlsFilesEvents extends WatchedValueEvents<TlsCredentials> {
   /** The certificate expires soon and has not been replaced. Once for each certificate. */

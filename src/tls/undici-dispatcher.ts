@@ -4,11 +4,10 @@ import type { Socket } from 'node:net';
 
 import { hasMethods } from '../core/options.js';
 import { exportsOf, PackageError } from '../core/package-error.js';
-import { isCaRemoved } from './certificate-set.js';
-import { endLater } from './client-connections.js';
+import { endEach, Generations, isCaRemoved, type Generation } from './generation.js';
 import type { TlsCredentials } from './tls-credentials.js';
 import { TlsError } from './tls-error.js';
-import { checkTlsFiles, type Change, type TlsFiles } from './tls-files.js';
+import { checkTlsFiles, type TlsFiles, type TlsFilesEvents } from './tls-files.js';
 
 type Undici = typeof undiciModule;
 
@@ -72,8 +71,7 @@ function knownBy({ DecoratorHandler }: Undici): (handler: object) => boolean {
 /** The connections made with one set. */
 interface Pool {
   readonly agent: Agent;
-  /** Whether a CA was removed since. */
-  isEnded: boolean;
+  readonly generation: Generation;
 }
 
 /**
@@ -98,10 +96,11 @@ function newDispatcher(
 
   class TlsFilesDispatcher extends undici.Dispatcher {
     #connector = this.#newConnector(initial);
-    readonly #sockets = new Set<Socket>();
+    /** Of its connections, also those that were upgraded and are of no pool any more. */
+    readonly #generations = new Generations<Socket>();
+    /** With those of earlier sets that still have requests in flight. */
+    readonly #agents = new Set<Agent>();
     #pool = this.#newPool();
-    /** Pools that still have requests in flight. */
-    readonly #old = new Set<Pool>();
 
     constructor() {
       super();
@@ -121,14 +120,17 @@ function newDispatcher(
       // undici destroys the stream of a request that is taken back, which it knows by these methods. Other bodies have
       // not been touched.
       const isStream = hasMethods(request.body, ['pipe', 'on']);
-      return pool.agent.dispatch(request, new Guard(pool, handler, isStream ? undefined : dispatchAgain));
+      return pool.agent.dispatch(
+        request,
+        new Guard(pool.generation, handler, isStream ? undefined : dispatchAgain),
+      );
     }
 
     override close(): Promise<void>;
     override close(callback: () => void): void;
     override close(callback?: () => void): Promise<void> | void {
       files.off('change', this.#onChange);
-      const closed = Promise.all(this.#agents().map((agent) => agent.close())).then(() => {});
+      const closed = Promise.all([...this.#agents].map((agent) => agent.close())).then(() => {});
       if (!callback) return closed;
       void closed.then(callback, callback);
     }
@@ -137,13 +139,9 @@ function newDispatcher(
       files.off('change', this.#onChange);
       const reason = error instanceof Error ? error : null;
       const onDestroyed = typeof error === 'function' ? error : callback;
-      const destroyed = Promise.all(this.#agents().map((agent) => agent.destroy(reason))).then(() => {});
+      const destroyed = Promise.all([...this.#agents].map((agent) => agent.destroy(reason))).then(() => {});
       void destroyed.then(onDestroyed, onDestroyed);
       return destroyed;
-    }
-
-    #agents(): Agent[] {
-      return [...this.#old, this.#pool].map(({ agent }) => agent);
     }
 
     #newConnector(credentials: TlsCredentials): buildConnector.connector {
@@ -154,51 +152,46 @@ function newDispatcher(
     }
 
     #newPool(): Pool {
-      const sockets = this.#sockets;
       const connect: buildConnector.connector = (given, callback) => {
         this.#connector(given, (...result) => {
           const [, socket] = result;
-          if (socket) sockets.add(socket);
-          socket?.once('close', () => sockets.delete(socket));
+          if (socket) socket.once('close', this.#generations.add(socket));
           callback(...result);
         });
       };
-      return { agent: new undici.Agent({ ...options, connect }), isEnded: false };
+      const agent = new undici.Agent({ ...options, connect });
+      this.#agents.add(agent);
+      return { agent, generation: this.#generations.current };
     }
 
-    /** Also ends upgraded connections, which are of no pool any more. */
-    #end(): void {
-      files.reportEnded('undiciDispatcher', this.#sockets.size);
-      for (const pool of this.#old) pool.isEnded = true;
-      endLater([...this.#old].map(({ agent }) => agent));
-      endLater([...this.#sockets]);
-    }
-
-    readonly #onChange = ({ current, previous }: Change): void => {
-      const old = this.#pool;
+    readonly #onChange = ({ current, previous }: TlsFilesEvents['change'][0]): void => {
+      const { agent } = this.#pool;
+      const earlier = [...this.#agents];
+      const ending = isCaRemoved(previous, current) ? this.#generations.endAll() : undefined;
       this.#connector = this.#newConnector(current);
       this.#pool = this.#newPool();
-      this.#old.add(old);
-      if (isCaRemoved(previous, current)) this.#end();
-      const forget = (): boolean => this.#old.delete(old);
-      old.agent.close().then(forget, forget);
+      const forget = (): boolean => this.#agents.delete(agent);
+      agent.close().then(forget, forget);
+      if (ending === undefined) return;
+      endEach(earlier);
+      files.reportEnded('undiciDispatcher', ending);
     };
   }
 
   /** Takes back a request that an ended pool is about to send. */
   class Guard extends (undici.DecoratorHandler as unknown as new (handler: object) => RequestHandler) {
-    readonly #pool: Pool;
+    readonly #generation: Generation;
     readonly #dispatchAgain: (() => boolean) | undefined;
     #isStarted = false;
 
-    constructor(pool: Pool, handler: object, dispatchAgain: (() => boolean) | undefined) {
+    constructor(generation: Generation, handler: object, dispatchAgain: (() => boolean) | undefined) {
       super(handler);
-      this.#pool = pool;
+      this.#generation = generation;
       this.#dispatchAgain = dispatchAgain;
     }
 
     override onRequestStart(controller: Controller, context: unknown): void {
-      if (this.#pool.isEnded) {
+      if (this.#generation.isOver) {
         const message =
           'A CA was removed while the request was waiting; it was not sent, and can be repeated';
         controller.abort(new TlsError('ERR_TLS_CA', message));
@@ -209,7 +202,7 @@ function newDispatcher(
     }
 
     override onResponseError(controller: Controller, error: Error): void {
-      const isMoving = this.#pool.isEnded && !this.#isStarted;
+      const isMoving = this.#generation.isOver && !this.#isStarted;
       if (isMoving && this.#dispatchAgain) this.#dispatchAgain();
       else super.onResponseError(controller, error);
     }

@@ -4,6 +4,7 @@ import { once } from 'node:events';
 import { Agent, createServer, globalAgent } from 'node:https';
 import { connect as connectTcp, createServer as createTcpServer } from 'node:net';
 import { join } from 'node:path';
+import type { Duplex } from 'node:stream';
 import { connect, createServer as createTlsServer, type SecureVersion, type TLSSocket } from 'node:tls';
 
 import { grpcChannelCredentials, grpcServerCredentials } from '@resilient-watcher/grpc';
@@ -187,6 +188,28 @@ describe.each(VERSIONS)('clients of a server whose CA is removed, %s', (version)
     const first = await global(one.certificate);
     first.socket.destroy();
     expect((await global(one.certificate)).isResumed).toBe(true);
+  });
+
+  test('an idle connection of httpsAgent() that cannot be destroyed holds up no other', async () => {
+    const { files, trust } = mount(staying);
+    const port = await startServer();
+    const agent = httpsAgent(files, { keepAlive: true });
+    onTestFinished(() => agent.destroy());
+    await Promise.all([1, 2].map(() => askHttps({ port, ca: undefined as never }, agent)));
+    const idle = (): (Duplex | undefined)[] => Object.values(agent.freeSockets).flat();
+    await expect.poll(() => idle().length).toBe(2);
+    const [sealed, other] = idle() as [Duplex, Duplex];
+    const { destroy } = sealed;
+    onTestFinished(() => void (sealed.destroy = destroy));
+    sealed.destroy = () => {
+      throw new Error('sealed');
+    };
+    const ended: number[] = [];
+    files.on('connectionsEnded', ({ connections }) => ended.push(connections));
+    const closed = once(other, 'close');
+    await trust(two.certificate);
+    await closed;
+    expect(ended).toEqual([2]);
   });
 
   test('undiciDispatcher() closes its connections and resumes none', async () => {

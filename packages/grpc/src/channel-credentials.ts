@@ -14,7 +14,7 @@ import type { ClientHttp2Session, ClientHttp2Stream } from 'node:http2';
 import type { Socket } from 'node:net';
 
 import { experimental, type ChannelCredentials, type VerifyOptions } from '@grpc/grpc-js';
-import { checkTlsFiles, endLater } from 'resilient-watcher/internal';
+import { checkTlsFiles, Generations } from 'resilient-watcher/internal';
 import type { TlsFiles } from 'resilient-watcher/tls';
 
 import { TlsFilesProvider } from './provider.js';
@@ -64,28 +64,24 @@ function endEarlier(
   credentials: ChannelCredentials,
 ): ChannelCredentials {
   followSessions();
-  const sockets = new Set<ChannelSocket>();
-  let generation = 0;
+  const generations = new Generations<ChannelSocket>();
   provider.onChanged((isCaRemoved) => {
-    for (const socket of sockets) drain(socket);
+    generations.forEach(drain);
     if (!isCaRemoved) return;
-    generation += 1;
-    files.reportEnded('grpcChannelCredentials', sockets.size);
-    for (const socket of sockets) if (!socket[SESSION]) socket.destroy();
-    endLater([...sockets]);
+    const end = (socket: ChannelSocket): unknown => socket[SESSION] ?? socket.destroy();
+    files.reportEnded('grpcChannelCredentials', generations.endAll(end));
   });
   const createConnector = credentials._createSecureConnector.bind(credentials);
   credentials._createSecureConnector = (...args) => {
     const connector = createConnector(...args);
     const connect = connector.connect.bind(connector);
     connector.connect = async (socket) => {
-      const begunIn = generation;
+      const begunIn = generations.current;
       const connected = await connect(socket);
       const secured = connected.socket as ChannelSocket;
       secured[SESSION] = null;
-      sockets.add(secured);
-      secured.once('close', () => sockets.delete(secured));
-      if (begunIn < generation) secured.destroy();
+      if (begunIn.isOver) secured.destroy();
+      else secured.once('close', generations.add(secured));
       return connected;
     };
     return connector;

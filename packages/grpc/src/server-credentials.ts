@@ -2,8 +2,13 @@ import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import type { Server } from 'node:tls';
 
 import { experimental, type ServerCredentials } from '@grpc/grpc-js';
-import { systemClock } from 'resilient-watcher';
-import { checkTlsFiles, DRAIN_MS, flag, generationsOf, resolveOptions } from 'resilient-watcher/internal';
+import {
+  checkTlsFiles,
+  endConnections,
+  flag,
+  followConnections,
+  resolveOptions,
+} from 'resilient-watcher/internal';
 import { TlsError, type TlsFiles } from 'resilient-watcher/tls';
 
 import { TlsFilesProvider } from './provider.js';
@@ -58,7 +63,7 @@ function endEarlier(files: TlsFiles, provider: TlsFilesProvider, credentials: Se
   const onListen = (message: unknown): void => {
     const { server } = message as { readonly server: Server };
     // From before its first connection on.
-    generationsOf(server);
+    followConnections(server);
     servers.add(server);
     server.once('close', () => servers.delete(server));
   };
@@ -71,7 +76,7 @@ function endEarlier(files: TlsFiles, provider: TlsFilesProvider, credentials: Se
   provider.onChanged((isCaRemoved) => {
     if (!isCaRemoved) return;
     let connections = 0;
-    for (const server of servers) connections += generationsOf(server).endEarlier(DRAIN_MS, systemClock);
+    for (const server of servers) connections += endConnections(server);
     files.reportEnded('grpcServerCredentials', connections);
   });
 }
