@@ -139,7 +139,10 @@ export class TreeLook {
       this.#directory({ key, path, stat, way, isLinked, directories: [] });
     } else if (stat?.isFile() && scope.includes(key)) {
       yield* this.#file(key, { path: within(options.path, key), realPath: path, way }, stat, disk);
-    } else this.#nodes.remove(key);
+    } else {
+      if (!stat && parent?.names.has(nameOf(key))) this.#visits.gone(key, path);
+      this.#nodes.remove(key);
+    }
   }
 
   /** Returns whether the file could be read, or was replaced. */
@@ -221,6 +224,7 @@ export class TreeLook {
     }
     if (!stat || !entries) {
       if (key === '') return MOVED;
+      this.#visits.gone(key, path);
       this.#nodes.removeDirectory(key);
       return;
     }
@@ -240,6 +244,9 @@ export class TreeLook {
     this.#setDirectory({ ...visited, stat }, { names, isHiding, isVolume, seenAt });
     if (isVolume) this.#volumes.push({ ...visited, stat });
     else this.#visitListed(key, shown);
+    // In the gap of a swap, its links must not be read through the revision that is published meanwhile.
+    if (isHiding && !entries.some(({ name }) => name === DATA_LINK))
+      this.#visits.followed(key, visited.way.links, within(path, DATA_LINK));
     return;
   }
 

@@ -6,6 +6,7 @@ import { nextSlice, type Steps } from '../../core/steps.js';
 import type { Disk } from '../disk.js';
 import { wereRetargeted, type Way } from '../resolve.js';
 import { FileSnapshot } from '../snapshot.js';
+import { parentOf } from '../tree-key.js';
 import type { TreeNodes } from './tree-nodes.js';
 
 /** The keys to visit. */
@@ -20,6 +21,8 @@ export class TreeVisits {
   readonly #ways = new Map<string, string>();
   /** What was not there, by the keys of the links that lead there. */
   readonly #absent = new Map<string, string>();
+  /** The paths of entries that were there before and are gone, by key. */
+  readonly #gone = new Map<string, string>();
   /** What was replaced while it was read. */
   readonly #moved = new Set<string>();
   /** Volumes whose swap this attempt has noticed. */
@@ -88,6 +91,11 @@ export class TreeVisits {
     else this.#absent.set(key, absent);
   }
 
+  /** An entry that was there before is not there. */
+  gone(key: string, path: string): void {
+    this.#gone.set(key, path);
+  }
+
   /** The entry was replaced while it was read. */
   moved(key: string): void {
     this.#moved.add(key);
@@ -115,7 +123,7 @@ export class TreeVisits {
 
   /**
    * Whether nothing has moved: the links that were followed still lead where they led, or nowhere, so that what lies in a
-   * volume is of one instant.
+   * volume is of one instant; and what is gone was not only out of reach while a directory above it was renamed away.
    */
   *areProven(disk: Disk): Steps<boolean> {
     const retargeted = new Map<string, boolean>();
@@ -131,7 +139,23 @@ export class TreeVisits {
       yield* nextSlice();
       if (yield* disk.lstat(path)) this.moved(key);
     }
+    const reachable = new Set<string>();
+    for (const [key, path] of this.#gone) {
+      yield* nextSlice();
+      yield* this.#reach(parentOf(key), reachable, disk);
+      if (yield* disk.lstat(path)) this.moved(key);
+    }
     return this.#moved.size === 0;
+  }
+
+  /** Notes which directories from this one up to the root are not there. @param reachable those that are. */
+  *#reach(key: string, reachable: Set<string>, disk: Disk): Steps<void> {
+    for (let at = key; !reachable.has(at) && !this.#moved.has(at); at = parentOf(at)) {
+      const directory = this.#nodes.directories.get(at);
+      if (directory && (yield* disk.lstat(directory.path))) reachable.add(at);
+      else if (directory) this.moved(at);
+      if (at === '') return;
+    }
   }
 
   /** Begins another attempt: what has moved is visited again. */
@@ -142,6 +166,7 @@ export class TreeVisits {
       this.#ways.delete(key);
       this.#absent.delete(key);
     }
+    this.#gone.clear();
     this.#moved.clear();
     this.#swapped.clear();
   }

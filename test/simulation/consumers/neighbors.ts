@@ -2,6 +2,8 @@
  * Several watchers in one process, one of them on a path that hangs, cannot be read or fails: all others are told what
  * they would be told without it, and so is the rest of a tree that contains it.
  */
+import { constants } from 'node:fs';
+
 import { ResilientWatcher, type ResilientWatcherOptions } from '../../../src/index.js';
 import type { Fs } from '../actors/calls.js';
 import { KUBELET, publish } from '../actors/volumes.js';
@@ -59,13 +61,29 @@ interface Followed {
   readonly watching: Watching;
 }
 
-/** A template that is not finished, which only root may read. */
-const TEMPLATE = /(?:^|\/)\d+$/;
+/** What is told of a file that only root may read, such as a template that is not finished. */
+const NOT_READ = 'stat:';
 
 /** Watches a scene, of which only what is not bad is compared. */
 function follow(world: World, scene: Scene): Followed {
-  const see = (fs: Fs): View =>
-    new Map([...scene.see(fs)].filter(([key]) => !key.startsWith('bad/') && !TEMPLATE.test(key)));
+  const { uid } = world.library;
+  const reader = world.machine.process({ uid }).fs;
+  const mayRead = (path: string): boolean => {
+    try {
+      reader.closeSync(reader.openSync(path, constants.O_RDONLY));
+      return true;
+    } catch {
+      return false;
+    }
+  };
+  const see = (fs: Fs): View => {
+    const root = String(scene.path);
+    const isDirectory = fs.inodeAt(root)?.kind === 'directory';
+    const all = [...scene.see(fs)].filter(([key]) => !key.startsWith('bad/'));
+    return new Map(
+      all.map(([key, text]) => [key, mayRead(isDirectory ? `${root}/${key}` : root) ? text : NOT_READ]),
+    );
+  };
   const history = historyOf(world, see, scene.unitOf);
   const options = world.isLossy ? { ...scene.options, resyncIntervalMs: 5_000 } : scene.options;
   return { history, watching: new Watching(world, { ...scene, options }) };
@@ -114,8 +132,11 @@ export async function neighbors(world: World): Promise<void> {
   }
 }
 
-/** Without what is bad, and without templates that are not finished. */
+/** Without what is bad. What was not read is compared as such, without inode and times. */
 function withoutBad<Report extends { readonly units: ReadonlyMap<string, string> }>(report: Report): Report {
-  const units = [...report.units].filter(([unit]) => !unit.startsWith(BAD) && !TEMPLATE.test(unit));
-  return { ...report, units: new Map(units) };
+  const units = [...report.units].filter(([unit]) => !unit.startsWith(BAD));
+  return {
+    ...report,
+    units: new Map(units.map(([unit, text]) => [unit, text.replace(/=stat:\S*/g, `=${NOT_READ}`)])),
+  };
 }

@@ -37,6 +37,8 @@ test.concurrent.each([
   ['links', 300_737],
   ['drawn', 150],
   ['drawn', 172],
+  ['renamed', 1_205_145],
+  ['around', 78_007_139],
 ])('the invariants hold in a schedule that has violated one: %s %i', HANG_LIMIT, async (kind, seed) => {
   const args = ['--kind', kind, '--seed', String(seed), '--runs', '1'];
   expect(await simulation.run(...args)).toMatch(/^1 schedules in .*$/);
