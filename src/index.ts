@@ -29,7 +29,6 @@ export type {
   HintSink,
   WatchBackend,
   WatchedDirectory,
-  WatchedTree,
   WatchSubscription,
 } from './core/watch-backend.js';
 export {

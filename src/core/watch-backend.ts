@@ -16,16 +16,11 @@ export interface WatchedDirectory {
    * directory where it is mounted. Default false.
    */
   readonly isFile?: boolean;
-  /** The tree to which it belongs; undefined if nothing below the directory matters. */
-  readonly tree?: WatchedTree;
-}
-
-/** A directory that is watched recursively. Each directory below it has a `WatchedDirectory` as well. */
-export interface WatchedTree {
-  /** The root: absolute, with every link resolved. */
-  readonly root: string;
-  /** Globs relative to the root. Matching entries are ignored with everything below them. */
-  readonly ignore: readonly string[];
+  /**
+   * The root of the tree to which it belongs: absolute, with every link resolved. Each directory of a tree has a
+   * `WatchedDirectory`. Undefined if nothing below the directory matters.
+   */
+  readonly treeRoot?: string;
 }
 
 /** What a backend knows about an event. */

@@ -41,7 +41,8 @@ export class Globs {
 
   /** @throws {SyntaxError} for an invalid glob. */
   constructor(patterns: readonly IgnorePattern[]) {
-    this.#globs = globsIn(patterns).flatMap((glob) => alternatives(glob).map(parse));
+    const globs = patterns.filter((pattern) => typeof pattern === 'string');
+    this.#globs = globs.flatMap((glob) => alternatives(glob).map(parse));
     this.#predicates = patterns.flatMap((pattern) => {
       if (typeof pattern === 'function') return [pattern];
       // Unlike `test()`, `search()` does not depend on `lastIndex`.
@@ -85,11 +86,6 @@ function answerOf(answer: unknown): boolean {
     throw new TypeError('it must return a boolean, got a promise');
   }
   return Boolean(answer);
-}
-
-/** The globs among the patterns. */
-export function globsIn(patterns: readonly IgnorePattern[]): string[] {
-  return patterns.filter((pattern) => typeof pattern === 'string');
 }
 
 function matchesPath(glob: readonly Segment[], names: readonly (readonly string[])[]): boolean {

@@ -29,8 +29,8 @@ export function consultedBy(all: () => readonly Consulted[]): Consulted {
 function together(same: readonly WatchedDirectory[]): WatchedDirectory {
   const [first] = same as [WatchedDirectory];
   const { path, identity } = same.at(-1) ?? first;
-  const tree = same.find((each) => each.tree)?.tree;
-  const rest = tree ? { path, identity, tree } : { path, identity };
+  const treeRoot = same.find((each) => each.treeRoot !== undefined)?.treeRoot;
+  const rest = treeRoot === undefined ? { path, identity } : { path, identity, treeRoot };
   if (same.some(({ entries }) => !entries)) return rest;
   const entries = new Set(same.flatMap((each) => each.entries ?? []));
   return { ...rest, entries: [...entries], isAncestor: same.every(({ isAncestor }) => isAncestor === true) };
@@ -50,6 +50,6 @@ export function haveSameDirectories(
 function isSame(one: WatchedDirectory | undefined, other: WatchedDirectory | undefined): boolean {
   if (one === other) return true;
   if (one?.path !== other?.path || one?.identity !== other?.identity) return false;
-  if (one?.isAncestor !== other?.isAncestor || one?.tree !== other?.tree) return false;
+  if (one?.isAncestor !== other?.isAncestor || one?.treeRoot !== other?.treeRoot) return false;
   return one?.entries === other?.entries || one?.entries?.join('/') === other?.entries?.join('/');
 }

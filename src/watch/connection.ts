@@ -13,17 +13,6 @@
  * again with growing delays. In `suspended` they are not, because the target is on a file system without events, and
  * retrying is useless until the path leads elsewhere. `degraded` is emitted on the way into `degraded` or `suspended`,
  * `recovered` on the way from there to `up`.
- *
- * A backend that is not suited to the target has not failed: the others are tried at once, which does not count as a
- * restart, and only their failure counts.
- *
- * | a backend                                             | then                                               |
- * |-------------------------------------------------------|----------------------------------------------------|
- * | watches the directories                               | it is used                                         |
- * | meets a kernel limit, or a file system without events | its error is thrown: all others would meet it, too |
- * | is not suited to the target                           | the next one is tried                              |
- * | fails otherwise                                       | the next one is tried; if all fail, the first such |
- * |                                                       | error is thrown                                    |
  */
 import pRetry, { AbortError } from 'p-retry';
 
@@ -36,8 +25,8 @@ import type { Random } from '../core/random.js';
 import type { Lifetime } from '../core/lifetime.js';
 import { sleep } from '../core/sleep.js';
 import type { Hint, WatchBackend, WatchedDirectory, WatchSubscription } from '../core/watch-backend.js';
-import { backendFailure, hasNoEvents, isUnsuited } from './backends/backend-failure.js';
-import { backendsFor, type BackendName } from './backends/catalog.js';
+import { backendFailure, hasNoEvents } from './backends/backend-failure.js';
+import { backendNamed, type BackendName } from './backends/catalog.js';
 import type { ChangeCause } from './change.js';
 import { Ticker, type TickerOptions } from './ticker.js';
 import type { WatcherEvent } from './watcher-events.js';
@@ -45,7 +34,6 @@ import type { WatcherEvent } from './watcher-events.js';
 /** Options of a connection. */
 interface ConnectionOptions {
   readonly backend: BackendName | WatchBackend;
-  readonly recursive: unknown;
   readonly persistent: boolean;
   readonly pollIntervalMs: number;
   readonly restartDelayMs: number;
@@ -74,7 +62,7 @@ type State =
   | { readonly tag: 'recovering'; readonly error: BackendError }
   | { readonly tag: 'degraded' | 'suspended'; readonly error: BackendError; readonly since: number };
 
-/** A connection to the first backend that works. */
+/** A connection to a backend. */
 export class Connection {
   readonly #path: string;
   readonly #options: ConnectionOptions;
@@ -128,7 +116,7 @@ export class Connection {
     this.#directories = directories;
     this.#eventless = eventless;
     const state = this.#state;
-    if (state.tag === 'closed') return this.#subscribe((error) => this.#degrade(error));
+    if (state.tag === 'closed') return this.#subscribe();
     if (state.tag === 'suspended' && eventless === undefined) this.#resume(state);
     if (state.tag !== 'up') return [];
     const { backend, watches } = state.subscribed;
@@ -170,30 +158,24 @@ export class Connection {
     return this.#directories.map(({ path }) => path);
   }
 
-  /** Subscribes. A failure leads to polling, not to an error. @param failed sets the state after a failure. */
-  async #subscribe(failed: (error: BackendError) => void): Promise<readonly string[]> {
+  /** Subscribes. A failure leads to polling, not to an error. */
+  async #subscribe(): Promise<readonly string[]> {
     try {
       await this.#connect();
       return this.#paths;
     } catch (error) {
       if (this.#lifetime.ended) return [];
-      failed(error as BackendError);
+      this.#degrade(error as BackendError);
       this.#recover();
       return [];
     }
   }
 
   /** The backend cannot watch these directories. */
-  async #refused(error: unknown): Promise<readonly string[]> {
+  #refused(error: unknown): readonly string[] {
     if (hasMoved(error)) return this.#paths;
-    if (!isUnsuited(error)) {
-      this.#lost(error);
-      return [];
-    }
-    // Closed first: the next one may need its watches.
-    this.#takeDown(error);
-    Ticker.start(this, this.#polling);
-    return this.#subscribe((failure) => (this.#state = { tag: 'recovering', error: failure }));
+    this.#lost(error);
+    return [];
   }
 
   #suspend(error: BackendError): void {
@@ -280,31 +262,18 @@ export class Connection {
     this.#receiver.hint('restart');
   }
 
+  /** @throws {BackendError} (rejects) */
   async #connect(): Promise<void> {
-    this.#attempt = this.#subscribeToAny();
+    const { backend: chosen } = this.#options;
+    const backend = typeof chosen === 'string' ? backendNamed(chosen, this.#options) : chosen;
+    this.#attempt = this.#subscribeTo(backend);
     try {
       await this.#attempt;
+    } catch (error) {
+      throw backendFailure(backend.name, this.#path, error);
     } finally {
       this.#attempt = undefined;
     }
-  }
-
-  /** @throws {BackendError} (rejects) when no backend works. */
-  async #subscribeToAny(): Promise<void> {
-    const { backend, recursive } = this.#options;
-    let first: BackendError | undefined;
-    for (const each of backendsFor(backend, this.#options, { isTree: recursive !== false })) {
-      try {
-        await this.#subscribeTo(each);
-        return;
-      } catch (error) {
-        const failure = backendFailure(each.name, this.#path, error);
-        if (failure.sysctl !== undefined || hasNoEvents(failure)) throw failure;
-        if (!first || isUnsuited(first)) first = failure;
-        if (this.#lifetime.ended) break;
-      }
-    }
-    if (first) throw first;
   }
 
   async #subscribeTo(backend: WatchBackend): Promise<void> {

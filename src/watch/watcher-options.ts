@@ -43,9 +43,8 @@ export interface ResilientWatcherOptions extends Pick<
   /** The name of the watcher in its status and telemetry. Default: the base name of the path. */
   readonly name?: string | undefined;
   /**
-   * Where hints come from. `auto` (default) tries `fs`, then `parcel`, and polls while neither is available. For a
-   * tree of more than 4,096 directories, and for every tree on systems other than Linux, `parcel` comes first. An
-   * object with the `WatchBackend` interface is used directly.
+   * Where hints come from. `auto` (default) is `fs`. While a backend is not available, or where there are no events, the
+   * target is polled. An object with the `WatchBackend` interface is used directly.
    */
   readonly backend?: BackendName | WatchBackend | undefined;
   /** How long a target may be missing or unreadable before that is reported, ms. Default 500. */

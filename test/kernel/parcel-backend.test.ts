@@ -65,7 +65,7 @@ class Hints implements HintSink {
 
 /** A tree whose root may not exist. */
 function rootAt(path: string, identity: string): WatchedDirectory {
-  return { path, identity, tree: { root: path, ignore: [] } };
+  return { path, identity, treeRoot: path };
 }
 
 async function subscribe(sink: HintSink): Promise<WatchSubscription> {
@@ -294,21 +294,6 @@ test('a tree that is opened while another subscription to it ends receives all h
 describe('a tree', () => {
   const candidate = () => ({ backend: parcel(), native: true });
 
-  test('causes no hints for ignored entries, and does not watch them', async () => {
-    const ignore = ['**/node_modules', '**/*.tmp', 'dist'];
-    for (const path of ['node_modules/x', 'a/node_modules/y', 'dist/d', 'a/dist'])
-      mkdirSync(join(base, path), { recursive: true });
-    const { subscription, paths } = await subscribeFor(candidate());
-    await subscription.setDirectories(treeAt(base, ignore));
-    if (process.platform === 'linux') expect(inotifyWatches()).toBe(3);
-    for (const path of ['node_modules/f', 'node_modules/x/f', 'a/node_modules/y/f', 'dist/d/f', 'f.tmp'])
-      writeFileSync(join(base, path), '');
-    mkdirSync(join(base, 'a/dist/node_modules/z'), { recursive: true });
-    writeFileSync(join(base, 'a/dist/f'), '');
-    await flush();
-    expect([...new Set(paths)]).toEqual([join(base, 'a/dist/f')]);
-  });
-
   test.runIf(process.platform === 'linux')(
     'takes one native subscription, which is released at its end',
     async () => {
@@ -341,20 +326,5 @@ describe('a tree', () => {
       await hinted;
       await flush();
     }
-  });
-
-  test('is refused while it is watched with other globs, and accepted afterwards', async () => {
-    mkdirSync(join(base, 'a'));
-    const first = await subscribeFor(candidate());
-    const second = await subscribeFor(candidate());
-    await first.subscription.setDirectories(treeAt(base, ['a']));
-    await expect(second.subscription.setDirectories(treeAt(base))).rejects.toMatchObject({
-      code: 'ERR_BACKEND_UNAVAILABLE',
-    });
-    await first.subscription.close();
-    expect(await second.subscription.setDirectories(treeAt(base))).not.toEqual([]);
-    const hinted = second.hinted();
-    writeFileSync(join(base, 'a/file'), '');
-    await hinted;
   });
 });

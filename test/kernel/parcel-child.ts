@@ -17,7 +17,7 @@ import { interruptThreads } from '../support/interrupt-threads.js';
 /** A new tree. */
 function newTree(): WatchedDirectory {
   const path = mkdtempSync(join(tmpdir(), 'parcel-child-'));
-  return { path, identity: '', tree: { root: path, ignore: [] } };
+  return { path, identity: '', treeRoot: path };
 }
 
 const directory = newTree();

@@ -24,7 +24,7 @@ const NATIVE: ResilientWatcherOptions = { ...SOON, recursive: true, resyncInterv
 /** The same with a resync, which leaves time for parcel and the settling to be first. */
 const BACKED: ResilientWatcherOptions = { ...NATIVE, resyncIntervalMs: 350 };
 
-const BACKENDS = ['fs', 'parcel', 'auto'] as const;
+const BACKENDS = ['fs', 'parcel'] as const;
 
 /** A tree on disk. */
 class Tree {
@@ -111,18 +111,6 @@ describe('@parcel/watcher', () => {
     await tree.reportedTo(transcript);
     expect(transcript.of('degraded')).toHaveLength(1);
     expect(transcript.of('error')).toEqual([]);
-  });
-});
-
-describe("'auto' ends with the backend that works", () => {
-  test('with one inotify instance', async (context) => {
-    const prefix = underLimit('max_inotify_instances', 1);
-    if (!prefix) skip(context, '`unshare -Ur` is not permitted, or the kernel has no such limit');
-    const tree = new Tree('a/b');
-    const { transcript } = new WatchingProgram(tree.root, { ...NATIVE, backend: 'auto' }, prefix);
-    await transcript.until({ event: 'started', state: 'watching' });
-    await tree.heardBy(transcript, 'a/new', ['fs', 'parcel']);
-    expect(transcript.of('degraded')).toEqual([]);
   });
 });
 

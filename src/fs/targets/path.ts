@@ -16,7 +16,7 @@ import { attempts, MOVED, type Moved } from '../attempts.js';
 import { withPathTo } from '../directories-above.js';
 import type { Disk } from '../disk.js';
 import { givenPath } from '../given-path.js';
-import { globsIn, type IgnorePattern } from '../globs.js';
+import type { IgnorePattern } from '../globs.js';
 import { consultedBy, haveSameDirectories } from '../merge-directories.js';
 import type { Consulted, Found, Extent, Observation, Regrouped, Target } from '../observation.js';
 import type { ReadLimits } from '../read-limits.js';
@@ -203,7 +203,6 @@ export class PathTarget implements Target {
       isRecursive: this.#tree !== undefined,
       followLinks: this.#tree?.followLinks === true,
       content: this.#tree?.content !== false,
-      ignore: globsIn(this.#tree?.ignore ?? []),
     }));
     seen.consulted = {
       get directories() {

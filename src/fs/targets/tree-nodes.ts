@@ -1,7 +1,7 @@
 /** The known entries of a directory or a tree, by key: the path relative to the root, `''` for the root. */
 import { dirname } from 'node:path';
 
-import type { WatchedDirectory, WatchedTree } from '../../core/watch-backend.js';
+import type { WatchedDirectory } from '../../core/watch-backend.js';
 import { mergeDirectories } from '../merge-directories.js';
 import { ReadTotals, type Kept, type ReadLimits } from '../read-limits.js';
 import type { Inode } from '../file-identity.js';
@@ -24,8 +24,6 @@ export interface TreeOptions extends ReadLimits {
   readonly followLinks: boolean;
   /** Whether files are read; if not, they are compared by inode and timestamps. */
   readonly content: boolean;
-  /** Globs of ignored paths, for backends that watch a tree as a whole. */
-  readonly ignore: readonly string[];
 }
 
 /** What a look at a tree needs. */
@@ -91,11 +89,12 @@ export class TreeNodes {
   /** Whether directories or links have changed since `consulted` was last computed. */
   haveDirectoriesChanged = true;
 
-  readonly #tree: WatchedTree | undefined;
+  /** Undefined for a plain directory. */
+  readonly #treeRoot: string | undefined;
 
   /** @param root the path of the root, every link resolved. */
   constructor(options: TreeOptions, root: string) {
-    this.#tree = options.isRecursive ? { root, ignore: options.ignore } : undefined;
+    this.#treeRoot = options.isRecursive ? root : undefined;
     this.#totals = new ReadTotals(options);
     this.kept = this.#totals.kept;
   }
@@ -178,8 +177,8 @@ export class TreeNodes {
     this.#byIdentity.set(directory.identity, directory.key);
     const { key, path, identity, isLinked } = directory;
     if (before?.path === path && before.identity === identity && before.isLinked === isLinked) return;
-    const tree = isLinked ? undefined : this.#tree;
-    this.#listed.set(key, tree ? { path, identity, tree } : { path, identity });
+    const treeRoot = isLinked ? undefined : this.#treeRoot;
+    this.#listed.set(key, treeRoot === undefined ? { path, identity } : { path, identity, treeRoot });
     this.haveDirectoriesChanged = true;
   }
 

@@ -24,11 +24,6 @@ export function backendFailure(backend: string, path: string, cause: unknown): B
   return new BackendError('ERR_BACKEND_DOWN', backend, `${cannot}: ${reason}`, { cause });
 }
 
-/** Whether the error says that the backend cannot watch this target, but another backend may. */
-export function isUnsuited(error: unknown): error is BackendError {
-  return error instanceof BackendError && error.code === 'ERR_BACKEND_UNSUITED';
-}
-
 /** Whether the error says that the target is on a file system that reports no events. */
 export function hasNoEvents(error: unknown): error is BackendError {
   return error instanceof BackendError && error.code === 'ERR_BACKEND_NO_EVENTS';

@@ -42,48 +42,7 @@ export type BackendName = 'auto' | 'fs' | 'parcel' | 'poll';
 /** All names that the option `backend` accepts. */
 export const BACKEND_NAMES: readonly string[] = ['auto', ...Object.keys(BACKENDS)];
 
-/** The backends to try, in order; each is created when its turn comes. */
-export function* backendsFor(
-  choice: BackendName | WatchBackend,
-  ports: BackendPorts,
-  { isTree }: { readonly isTree: boolean },
-): Generator<WatchBackend, void> {
-  if (typeof choice !== 'string') yield choice;
-  else if (choice !== 'auto') yield BACKENDS[choice](ports);
-  else if (!isTree) {
-    // By measurement: `fs` is faster, reports writes, and all its watches share one inotify instance.
-    yield BACKENDS.fs(ports);
-    yield BACKENDS.parcel(ports);
-  } else {
-    // On Linux `parcel` also needs a watch for each directory of a tree; elsewhere, one for the whole tree.
-    if (process.platform === 'linux') yield forSmallTrees(BACKENDS.fs(ports));
-    yield BACKENDS.parcel(ports);
-    yield BACKENDS.fs(ports);
-  }
-}
-
-/**
- * When a directory is added or removed the whole list is set again, at half a microsecond for each directory: at
- * most 2 ms, the most that one change may take.
- */
-const MAX_DIRECTORIES = 4_096;
-
-/** Refuses trees with more directories than the backend handles well (`ERR_BACKEND_UNSUITED`). */
-function forSmallTrees(backend: WatchBackend): WatchBackend {
-  return {
-    ...backend,
-    async subscribe(sink, options) {
-      const subscription = await backend.subscribe(sink, options);
-      return {
-        setDirectories(directories) {
-          if (directories.length > MAX_DIRECTORIES) {
-            const message = `The backend "${backend.name}" is not used for a tree of ${directories.length} directories: above ${MAX_DIRECTORIES}, another backend is faster`;
-            throw new BackendError('ERR_BACKEND_UNSUITED', backend.name, message);
-          }
-          return subscription.setDirectories(directories);
-        },
-        close: () => subscription.close(),
-      };
-    },
-  };
+/** A new backend by its name. For any target, `fs` is the fastest: its watches share one inotify instance, and it never waits. */
+export function backendNamed(name: BackendName, ports: BackendPorts): WatchBackend {
+  return BACKENDS[name === 'auto' ? 'fs' : name](ports);
 }

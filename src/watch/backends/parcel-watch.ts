@@ -133,8 +133,6 @@ async function assertInstance(path: string): Promise<void> {
  */
 export class ParcelTree {
   readonly root: WatchedDirectory;
-  /** The ignored globs, as text. */
-  readonly ignored: string;
   readonly listeners = new Set<TreeListener>();
   /** The identities of the directories that were listed, by path. */
   readonly #listed: ReadonlyMap<string, string>;
@@ -147,20 +145,14 @@ export class ParcelTree {
   isGone = false;
 
   /** @param members the directories of the tree when it was last looked at. */
-  constructor(
-    parcel: typeof ParcelWatcher,
-    root: WatchedDirectory,
-    members: readonly WatchedDirectory[],
-    ignored: readonly RegExp[],
-  ) {
+  constructor(parcel: typeof ParcelWatcher, root: WatchedDirectory, members: readonly WatchedDirectory[]) {
     this.root = root;
-    this.ignored = textOf(ignored);
     this.#listed = new Map(members.map(({ path, identity }) => [path, identity]));
     this.#life = native.life;
     native.tried += 1;
     // No relative path starts with a slash, so this matches nothing. It makes the subscription private:
     // subscriptions with equal patterns share a native object, even a dead one.
-    const ignore = [...ignored, new RegExp(`^/${native.tried}$`)];
+    const ignore = [new RegExp(`^/${native.tried}$`)];
     const onEvents: ParcelWatcher.SubscribeCallback = (error, events) => this.#heard(error, events);
     this.#subscribed = parcel.subscribe(root.path, onEvents, { backend: nativeBackend(), ignore });
   }
@@ -230,15 +222,13 @@ export class ParcelTree {
 }
 
 /**
- * Watches a tree, except what `ignored` matches (it is matched against paths relative to the root, and must be valid for
- * C++'s `std::regex`). Ignored directories are neither listed nor watched.
+ * Watches a tree.
  * @param members the directories of the tree when it was last looked at.
  * @throws {BackendError} when the guard refuses; otherwise the module's own error, which has no `code`.
  */
 export function joinTree(
   root: WatchedDirectory,
   members: readonly WatchedDirectory[],
-  ignored: readonly RegExp[],
   listener: TreeListener,
 ): Promise<ParcelTree> {
   return inTurn(async () => {
@@ -252,18 +242,13 @@ export function joinTree(
     const known = native.trees.get(path);
     if (known && known.root.identity !== root.identity) known.drop();
     if (known && !known.isGone) {
-      if (known.ignored !== textOf(ignored)) {
-        throw unavailable(
-          `The backend "parcel" already watches the tree ${path} with other globs to ignore; it cannot do both`,
-        );
-      }
       known.listeners.add(listener);
       return known;
     }
     // Ended first: while it is open, the module would use its listing.
     await known?.end();
     await assertInstance(path);
-    const tree = new ParcelTree(parcel, root, members, ignored);
+    const tree = new ParcelTree(parcel, root, members);
     native.trees.set(path, tree);
     tree.listeners.add(listener);
     try {
@@ -281,10 +266,6 @@ export function leaveTree(tree: ParcelTree, listener: TreeListener): Promise<voi
   return inTurn(async () => {
     if (tree.listeners.size === 0) await tree.end();
   });
-}
-
-function textOf(ignored: readonly RegExp[]): string {
-  return ignored.join(' ');
 }
 
 /** On Linux an error (EINTR in its poll() is enough) ends the thread, and with it every subscription. */

@@ -13,7 +13,6 @@ import type {
   WatchedDirectory,
   WatchSubscription,
 } from '../../core/watch-backend.js';
-import { DATA_LINK } from '../../fs/volume-layout.js';
 import { backendFailure } from './backend-failure.js';
 import {
   joinTree,
@@ -119,17 +118,16 @@ class ParcelSubscription implements WatchSubscription {
     if (directories !== this.#set?.directories || version !== this.#set.version) {
       this.#set = { directories, version };
       this.#rest = directories.filter(
-        (each) => !(each.tree && this.#trees.get(each.tree.root)?.covers(each)),
+        (each) => !(each.treeRoot !== undefined && this.#trees.get(each.treeRoot)?.covers(each)),
       );
     }
     return this.#others.setDirectories(this.#rest);
   }
 
   async #joinAt(root: WatchedDirectory, directories: readonly WatchedDirectory[]): Promise<ParcelTree> {
-    const members = directories.filter(({ tree }) => tree?.root === root.path);
-    const ignored = nativeGlobs(root.tree?.ignore ?? []).map(sparingSwaps);
+    const members = directories.filter(({ treeRoot }) => treeRoot === root.path);
     try {
-      return await joinTree(root, members, ignored, this.#listener);
+      return await joinTree(root, members, this.#listener);
     } catch (error) {
       if (error instanceof BackendError) throw error;
       const failure = (await errorOf(root.path)) ?? movedMeanwhile(root.path, error as Error);
@@ -142,7 +140,7 @@ class ParcelSubscription implements WatchSubscription {
 /** The root of each tree, by its path. */
 function rootsIn(directories: readonly WatchedDirectory[]): Map<string, WatchedDirectory> {
   return new Map(
-    directories.filter(({ path, tree }) => tree?.root === path).map((root) => [root.path, root]),
+    directories.filter(({ path, treeRoot }) => treeRoot === path).map((root) => [root.path, root]),
   );
 }
 
@@ -168,32 +166,4 @@ function movedMeanwhile(path: string, cause: Error): Error | undefined {
     cause,
   });
   return Object.assign(moved, { code: 'ENOENT', syscall: 'watch', path });
-}
-
-/**
- * The ignored paths, without the link that is swapped: a volume in a tree shows its keys even if its own names are
- * ignored, for example by `**\/.*`, and a swap may cause only an event about that link.
- */
-function sparingSwaps({ source }: RegExp): RegExp {
-  return new RegExp(`^(?!(?:.*[\\\\/])?${literal(DATA_LINK)}$)${source}`);
-}
-
-/**
- * The globs that a regular expression matches in linear time: a name with at most one star, at any depth or not, with
- * everything below it or not. Paths that other globs match are watched needlessly; the looks decide what counts.
- */
-function nativeGlobs(globs: readonly string[]): RegExp[] {
-  return globs.flatMap((glob) => {
-    const begin = glob.startsWith('**/') ? 3 : 0;
-    const end = glob.endsWith('/**') ? -3 : undefined;
-    const parts = glob.slice(begin, end).split('*');
-    if (parts.length > 2 || parts.some((part) => /[?[\]{}\\/]/.test(part))) return [];
-    const name = parts.map(literal).join(`[^\\\\/]*`);
-    return [new RegExp(`^${begin ? '(?:.*[\\\\/])?' : ''}${name}${end ? '(?:[\\\\/].*)?' : ''}$`)];
-  });
-}
-
-/** With the escapes that JavaScript and C++'s `std::regex` have in common. */
-function literal(text: string): string {
-  return text.replace(/[\\^$.*+?()[\]{}|]/g, '\\$&');
 }

@@ -5,7 +5,6 @@ import { join } from 'node:path';
 import type { WatchBackend, WatchedDirectory, WatchSubscription } from 'resilient-watcher';
 import { expect, onTestFinished, test } from 'vitest';
 
-import { TreeScope } from '../../../src/fs/tree-scope.js';
 import { temporaryDirectory } from '../../support/temporary-directory.js';
 
 /** A backend under test. */
@@ -66,26 +65,25 @@ export async function subscribe({ backend, nudge }: Candidate): Promise<{
 }
 
 /** The directories of a tree as the watcher names them. */
-export function treeAt(root: string, ignore: readonly string[] = []): WatchedDirectory[] {
-  const scope = TreeScope.without(ignore);
+export function treeAt(root: string): WatchedDirectory[] {
   const keys = readdirSync(root, { recursive: true, withFileTypes: true })
     .filter((entry) => entry.isDirectory())
     .map(({ parentPath, name }) => join(parentPath, name).slice(root.length + 1));
-  return ['', ...keys.filter((key) => !scope.ignores(key))].map((key) => ({
+  return ['', ...keys].map((key) => ({
     ...directoryAt(join(root, key)),
-    tree: { root, ignore },
+    treeRoot: root,
   }));
 }
 
 /** Runs the suite for trees. */
 export function conformsForTrees(candidate: () => Candidate): void {
   /** A tree that is watched, and what waits for a hint about a path, or about one of those above it, or anything. */
-  async function watchTree(root: string, ignore: readonly string[] = []) {
+  async function watchTree(root: string) {
     const subscribed = await subscribe(candidate());
     const { subscription, paths, hinted } = subscribed;
     /** As the watcher does: until nothing is newly watched. */
     const setDirectories = async (): Promise<void> => {
-      while ((await subscription.setDirectories(treeAt(root, ignore))).length > 0);
+      while ((await subscription.setDirectories(treeAt(root))).length > 0);
     };
     const hintsAt = async (path: string, act: () => void): Promise<void> => {
       const from = paths.length;
