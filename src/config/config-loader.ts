@@ -42,10 +42,9 @@ import {
 import { loaderDescription, type ConfigLoaderStatus } from './loader-status.js';
 import type { Layer } from './merge.js';
 import { invalid, problemAt } from './problems.js';
-import type { ConfigWarning } from './places.js';
 import type { Reading } from './reading.js';
 import { acceptPending } from './acceptance.js';
-import { LoadedSource } from './loaded-source.js';
+import { LoadedSource, type SourcePorts } from './loaded-source.js';
 import { RevertedSources } from './reverted-sources.js';
 import { faultOf } from './trial.js';
 import { selectionListener, type SelectOptions } from './selection.js';
@@ -97,13 +96,21 @@ export class ConfigLoader<T = ConfigMap> extends Component<ConfigLoaderEvents<T>
     super({ ...resolved, kind: 'ConfigLoader', description: loaderDescription });
     this.#options = resolved;
     const { clock, settleMs, parseTimeoutMs: timeoutMs } = resolved;
-    const { signal } = this.lifetime;
-    const warn = (warning: ConfigWarning): void => this.dispatch('warning', warning);
-    const ports = { clock, timeoutMs, signal, warn };
-    const sources = resolved.sources.map((each, index) => new LoadedSource(readerOf(each, index), ports));
-    this.#sources = sources;
+    const ports: SourcePorts = {
+      clock,
+      timeoutMs,
+      signal: this.lifetime.signal,
+      changed: (source, error) => this.#changed(source, error),
+      tell: (event, ...args) => {
+        if (this.lifetime.ended) return;
+        const [payload] = args;
+        if ('error' in payload) this.recordError(payload.error);
+        this.tell(event, payload);
+      },
+    };
+    this.#sources = resolved.sources.map((each, index) => new LoadedSource(readerOf(each, index), ports));
     this.#updates = new UpdateSchedule({
-      sources,
+      sources: this.#sources,
       clock,
       settleMs,
       update: (changed, retry) => this.#update(changed, retry),
@@ -209,7 +216,7 @@ export class ConfigLoader<T = ConfigMap> extends Component<ConfigLoaderEvents<T>
 
   protected override async onStart(): Promise<void> {
     try {
-      await this.lifetime.track(this.#traced(() => this.#loadAll()));
+      await this.#reload(() => this.#loadAll());
     } catch (error) {
       if (this.lifecycleState !== 'closed') {
         this.recordError(error as Error);
@@ -230,7 +237,7 @@ export class ConfigLoader<T = ConfigMap> extends Component<ConfigLoaderEvents<T>
 
   async #loadAll(): Promise<ReloadResult> {
     this.#updates.reset();
-    await Promise.all(this.#sources.map((source) => this.#open(source)));
+    await Promise.all(this.#sources.map((source) => source.open()));
     const unread = this.#sources.flatMap(({ problems }) => problems);
     const verdict: Verdict<T> =
       unread.length > 0
@@ -246,25 +253,10 @@ export class ConfigLoader<T = ConfigMap> extends Component<ConfigLoaderEvents<T>
     return 'accepted';
   }
 
-  #traced(work: () => Promise<ReloadResult>): Promise<ReloadResult> {
-    const noted = async (): Promise<ReloadResult> => {
-      const result = await work();
-      if (result !== 'rejected') this.#reloadedAt = this.#options.clock.now();
-      return result;
-    };
-    return this.trace('config.reload', {}, noted, (result) => result);
-  }
-
-  #open(source: LoadedSource): Promise<void> {
-    const { name } = source;
-    return source.open((_, error) => this.#hint(source, error), {
-      readable: () => this.#hint(source, undefined),
-      degraded: (degradation) => {
-        this.recordError(degradation.error);
-        this.dispatch('degraded', { ...degradation, source: name });
-      },
-      recovered: (recovery) => this.dispatch('recovered', { ...recovery, source: name }),
-    });
+  /** Runs a load or an update as a traced operation, for which the end waits. */
+  async #reload(work: () => Promise<ReloadResult>): Promise<void> {
+    const result = await this.lifetime.track(this.trace('config.reload', {}, work, (value) => value));
+    if (result !== 'rejected') this.#reloadedAt = this.#options.clock.now();
   }
 
   #closeSources(): Promise<unknown> {
@@ -272,44 +264,31 @@ export class ConfigLoader<T = ConfigMap> extends Component<ConfigLoaderEvents<T>
   }
 
   /** A provider has called back. */
-  #hint(source: LoadedSource, error: Error | undefined): void {
-    if (this.lifecycleState === 'closed') return;
+  #changed(source: LoadedSource, error: Error | undefined): void {
+    if (this.lifetime.ended) return;
     // Reading the source meets a read error again; polling is reported as `degraded`.
     if (error && !(error instanceof TargetError) && !(error instanceof BackendError)) this.fail(error);
     this.#updates.changed(source);
   }
 
   /** Never rejects. */
-  #update(sources: readonly LoadedSource[], retry: boolean): Promise<void> {
-    if (this.lifetime.ended) return Promise.resolve();
-    const update = this.#traced(() => this.#readAndAccept(sources, retry)).then(
-      () => undefined,
-      (error: unknown) => {
-        if (!this.lifetime.ended) this.fail(error);
-      },
-    );
-    return this.lifetime.track(update);
+  async #update(sources: readonly LoadedSource[], retry: boolean): Promise<void> {
+    if (this.lifetime.ended) return;
+    try {
+      await this.#reload(() => this.#readAndAccept(sources, retry));
+    } catch (error) {
+      if (this.lifecycleState !== 'closed') this.fail(error);
+    }
   }
 
   /** @param retry whether pending values are validated again even if no source has changed */
   async #readAndAccept(sources: readonly LoadedSource[], retry: boolean): Promise<ReloadResult> {
-    const fresh = new Set<LoadedSource>();
-    const refused = new Set<LoadedSource>();
-    const problems: ConfigProblem[] = [];
-    let result: ReloadResult = 'unchanged';
-    await Promise.all(
-      sources.map(async (source) => {
-        const before = source.unreadable;
-        const outcome = await source.read();
-        if (this.lifetime.ended) return;
-        this.#reportReadability(source, before);
-        if (outcome === 'fresh') fresh.add(source);
-        if (outcome === 'bad') refused.add(source);
-        if (outcome === 'unreadable') result = 'rejected';
-      }),
-    );
+    const outcomes = await Promise.all(sources.map((source) => source.read()));
+    let result: ReloadResult = outcomes.includes('unreadable') ? 'rejected' : 'unchanged';
     if (this.lifetime.ended) return result;
-    for (const source of refused) problems.push(...source.problems);
+    const fresh = new Set(sources.filter((_, index) => outcomes[index] === 'fresh'));
+    const refused = new Set(sources.filter((_, index) => outcomes[index] === 'bad'));
+    const problems = [...refused].flatMap((source) => source.problems);
     if (fresh.size > 0 || retry) {
       const related = this.#reverted.retryWith(fresh);
       let outcome = await this.#acceptPending(fresh, related);
@@ -329,17 +308,6 @@ export class ConfigLoader<T = ConfigMap> extends Component<ConfigLoaderEvents<T>
     if (refused.size === 0) return result;
     this.#reject(refused, problems);
     return 'rejected';
-  }
-
-  #reportReadability(source: LoadedSource, before: LoadedSource['unreadable']): void {
-    const now = source.unreadable;
-    if (now && !before) {
-      this.recordError(now.error);
-      this.dispatch('unreadable', { error: now.error, source: source.name });
-    } else if (before && !now) {
-      const unreadableMs = this.#options.clock.monotonic() - before.since;
-      this.dispatch('readable', { unreadableMs, source: source.name });
-    }
   }
 
   #validate(layers: readonly Layer[]): Promise<Verdict<T>> {
@@ -364,8 +332,7 @@ export class ConfigLoader<T = ConfigMap> extends Component<ConfigLoaderEvents<T>
     fresh: ReadonlySet<LoadedSource>,
     related: ReadonlySet<LoadedSource>,
   ): Promise<{ readonly problems: readonly ConfigProblem[]; readonly result: TrialResult | undefined }> {
-    const before = this.#sources.map((source) => source.accepted);
-    const { accepted, problems } = await acceptPending<T>(this.#sources, fresh, (layers) =>
+    const { accepted, before, problems } = await acceptPending<T>(this.#sources, fresh, (layers) =>
       this.#validate(layers),
     );
     const result = accepted && (await this.#tryOut(accepted.config, before, related));
@@ -375,7 +342,7 @@ export class ConfigLoader<T = ConfigMap> extends Component<ConfigLoaderEvents<T>
   /** Makes this the current configuration, and returns to the one before if it is not healthy in time. */
   async #tryOut(
     config: T,
-    before: readonly Reading[],
+    before: ReadonlyMap<LoadedSource, Reading>,
     related: ReadonlySet<LoadedSource>,
   ): Promise<TrialResult> {
     const { trial, clock } = this.#options;
@@ -383,9 +350,10 @@ export class ConfigLoader<T = ConfigMap> extends Component<ConfigLoaderEvents<T>
     if (!this.#accept(config)) return 'unchanged';
     const error = trial && (await faultOf(config, trial, { clock, signal: this.lifetime.signal }));
     if (!error) return 'accepted';
-    const reverted = this.#sources.filter((source, index) =>
-      source.revert(before[index] ?? source.accepted, problemAt(error.code, source.name, error.message)),
-    );
+    for (const [source, reading] of before) {
+      source.revert(reading, problemAt(error.code, source.name, error.message));
+    }
+    const reverted = this.#sources.filter((source) => before.has(source));
     this.#reverted.add([...related, ...reverted]);
     this.recordError(error);
     this.#accept(previous);

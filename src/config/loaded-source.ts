@@ -3,23 +3,30 @@ import { endInTime, withDeadline } from '../core/deadline.js';
 import { ConfigError, type ConfigProblem } from './config-error.js';
 import { ResilientError } from '../core/resilient-error.js';
 import { nextTurn } from '../core/event-loop.js';
-import type { ProviderCallback, ProviderHealth } from './config-provider.js';
 import type { SourceReader } from './config-source.js';
 import type { ConfigWarning } from './places.js';
 import type { Reading } from './reading.js';
 import { isSame } from './difference.js';
+import type { ConfigLoaderEvents } from './loader-events.js';
 import type { ConfigSourceStatus } from './loader-status.js';
 import type { Layer } from './merge.js';
 import { invalid, sourceProblems } from './problems.js';
 
-/** The ports for reading and watching a source. */
-interface SourcePorts {
+/** The events of a loader about one of its sources. */
+type SourceEvents = Pick<
+  ConfigLoaderEvents<never>,
+  'warning' | 'unreadable' | 'readable' | 'degraded' | 'recovered'
+>;
+
+/** What a source needs of its loader. */
+export interface SourcePorts {
   readonly clock: Clock;
   readonly timeoutMs: number;
   /** Aborts when the loader is closed. */
   readonly signal: AbortSignal;
-  /** Receives each warning once, until it is no longer true. */
-  readonly warn: (warning: ConfigWarning) => void;
+  /** The source may have changed, or watching it has met an error. */
+  readonly changed: (source: LoadedSource, error: Error | undefined) => void;
+  readonly tell: <E extends keyof SourceEvents>(event: E, ...args: SourceEvents[E]) => void;
 }
 
 /**
@@ -77,12 +84,6 @@ export class LoadedSource {
     return typeof this.#reader.provider?.watch === 'function';
   }
 
-  /** Why the source cannot be read, and since when, monotonic ms; undefined if it can. */
-  get unreadable(): { readonly error: ConfigError; readonly since: number } | undefined {
-    const since = this.#unreadableSince;
-    return since === undefined ? undefined : { error: invalid(this.problems), since };
-  }
-
   /** Whether its newest values are not accepted. */
   get isPending(): boolean {
     return this.#pending !== undefined;
@@ -104,14 +105,14 @@ export class LoadedSource {
    * Begins to watch the source, if possible, and then reads it, so that no change is missed. Never rejects: failures
    * are in `problems`.
    */
-  async open(callback: ProviderCallback, health: ProviderHealth): Promise<void> {
+  async open(): Promise<void> {
     try {
-      await this.#inTime(() => this.#watch(callback, health));
+      await this.#inTime(() => this.#watch());
     } catch (error) {
       this.#fail(error);
       return;
     }
-    await this.read();
+    await this.#read();
   }
 
   /** Makes the provider check its cached state. Never rejects: reading the source afterwards yields the reason. */
@@ -119,24 +120,19 @@ export class LoadedSource {
     await this.#inTime(() => this.#reader.provider?.check?.()).catch(() => undefined);
   }
 
-  /** Reads the source. Never rejects. */
+  /** Reads the source again, and tells whether it can be read, if that is news. Never rejects. */
   async read(): Promise<ReadOutcome> {
-    const before = { digest: this.digest, problems: this.problems };
-    const { provider } = this.#reader;
-    try {
-      const reading = await this.#inTime(() => this.#reader.read());
-      this.digest = provider?.digest;
-      this.problems = [];
-      this.failure = undefined;
-      this.#unreadableSince = undefined;
-      this.#warn(reading.warnings);
-      return this.#take(reading) ? 'fresh' : 'same';
-    } catch (error) {
-      this.digest = provider?.digest;
-      this.#fail(error);
-      if (isSame(before, { digest: this.digest, problems: this.problems })) return 'same';
-      return this.#unreadableSince === undefined ? 'bad' : 'unreadable';
+    const { name: source } = this;
+    const { clock, tell } = this.#ports;
+    const before = this.#unreadableSince;
+    const outcome = await this.#read();
+    const since = this.#unreadableSince;
+    if (before === undefined && since !== undefined)
+      tell('unreadable', { error: invalid(this.problems), source });
+    if (before !== undefined && since === undefined) {
+      tell('readable', { unreadableMs: clock.monotonic() - before, source });
     }
+    return outcome;
   }
 
   /** The layer of the configuration. @param newest whether to use the pending values, if there are any */
@@ -146,23 +142,18 @@ export class LoadedSource {
     return { source: this.name, values, ignoresCase, setsPaths, placeOf };
   }
 
-  /** Marks the pending values as accepted into the configuration. */
-  accept(): void {
-    this.#accepted = this.#pending ?? this.#accepted;
+  /** Accepts the pending values into the configuration. Returns what was accepted before. */
+  accept(): Reading {
+    const before = this.#accepted;
+    this.#accepted = this.#pending ?? before;
     this.#pending = undefined;
+    return before;
   }
 
-  /** What is accepted, to return to it. */
-  get accepted(): Reading {
-    return this.#accepted;
-  }
-
-  /** Returns to what was accepted before. Returns whether that is a change. */
-  revert(reading: Reading, problem: ConfigProblem): boolean {
-    if (reading === this.#accepted) return false;
+  /** Returns to what was accepted before. */
+  revert(before: Reading, problem: ConfigProblem): void {
     this.#reverted = { reading: this.#accepted, problem };
-    this.#accepted = reading;
-    return true;
+    this.#accepted = before;
   }
 
   /** Makes reverted values pending again: another source that was reverted with this one has changed. */
@@ -184,28 +175,44 @@ export class LoadedSource {
     await endInTime(() => this.#reader.provider?.unwatch?.(), { clock, timeoutMs });
   }
 
-  #watch(
-    callback: ProviderCallback,
-    { readable, degraded, recovered }: ProviderHealth,
-  ): Promise<void> | undefined {
-    const { provider } = this.#reader;
-    const begun = provider?.watch?.(callback, {
-      readable,
+  #watch(): Promise<void> | undefined {
+    const { name: source } = this;
+    const { changed, tell } = this.#ports;
+    const begun = this.#reader.provider?.watch?.((_, error) => changed(this, error), {
+      readable: () => changed(this, undefined),
       degraded: (degradation) => {
         this.#isDegraded = true;
-        degraded(degradation);
+        tell('degraded', { ...degradation, source });
       },
       recovered: (recovery) => {
         this.#isDegraded = false;
-        recovered(recovery);
+        tell('recovered', { ...recovery, source });
       },
     });
-    if (!begun) return undefined;
-    this.#watching = begun.then(
+    this.#watching = begun?.then(
       () => true,
       () => false,
     );
     return begun;
+  }
+
+  async #read(): Promise<ReadOutcome> {
+    const before = { digest: this.digest, problems: this.problems };
+    const { provider } = this.#reader;
+    try {
+      const reading = await this.#inTime(() => this.#reader.read());
+      this.digest = provider?.digest;
+      this.problems = [];
+      this.failure = undefined;
+      this.#unreadableSince = undefined;
+      this.#warn(reading.warnings);
+      return this.#take(reading) ? 'fresh' : 'same';
+    } catch (error) {
+      this.digest = provider?.digest;
+      this.#fail(error);
+      if (isSame(before, { digest: this.digest, problems: this.problems })) return 'same';
+      return this.#unreadableSince === undefined ? 'bad' : 'unreadable';
+    }
   }
 
   /** Stores the newest values. Returns false if they are the same as before. */
@@ -219,10 +226,13 @@ export class LoadedSource {
     return true;
   }
 
+  /** Tells each warning once, until it is no longer true. */
   #warn(warnings: readonly ConfigWarning[]): void {
-    const before = new Set(this.#warnings.map(({ message }) => message));
+    const before = this.#warnings;
     this.#warnings = warnings.slice(0, MAX_WARNINGS);
-    for (const warning of this.#warnings) if (!before.has(warning.message)) this.#ports.warn(warning);
+    for (const warning of this.#warnings) {
+      if (!before.some(({ message }) => message === warning.message)) this.#ports.tell('warning', warning);
+    }
   }
 
   #fail(error: unknown): void {

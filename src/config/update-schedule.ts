@@ -22,6 +22,8 @@ interface UpdateScheduleOptions {
  */
 export class UpdateSchedule {
   readonly #options: UpdateScheduleOptions;
+  /** How many sources can be watched. */
+  readonly #watched: number;
   readonly #changed = new Set<LoadedSource>();
   #isOpen = false;
   #settling: Scheduled | undefined;
@@ -29,6 +31,7 @@ export class UpdateSchedule {
 
   constructor(options: UpdateScheduleOptions) {
     this.#options = options;
+    this.#watched = options.sources.filter(({ isWatchable }) => isWatchable).length;
   }
 
   /** Forgets the changes so far. */
@@ -71,10 +74,7 @@ export class UpdateSchedule {
 
   #plan(): void {
     if (!this.#isOpen || this.#updating || this.#changed.size === 0) return;
-    const isComplete = this.#options.sources.every(
-      (source) => !source.isWatchable || this.#changed.has(source),
-    );
-    if (isComplete) void this.#update(false);
+    if (this.#changed.size === this.#watched) void this.#update(false);
     else this.#settle();
   }
 
@@ -88,13 +88,16 @@ export class UpdateSchedule {
     this.#settling = undefined;
     const sources = [...this.#changed];
     this.#changed.clear();
-    // Begins only after `#updating` is set, because a provider may call back while it is read.
-    const update = Promise.resolve().then(() => this.#options.update(sources, retry));
-    this.#updating = update.finally(() => {
-      this.#updating = undefined;
-      // Waits even with a single source, which must not keep the process busy if it changes all the time.
-      if (this.#changed.size > 0 && this.#isOpen) this.#settle();
-    });
+    this.#updating = this.#run(sources, retry);
     return this.#updating;
+  }
+
+  async #run(sources: readonly LoadedSource[], retry: boolean): Promise<void> {
+    // Until `#updating` is set: a provider may call back while it is read.
+    await Promise.resolve();
+    await this.#options.update(sources, retry);
+    this.#updating = undefined;
+    // Waits even with a single source, which must not keep the process busy if it changes all the time.
+    if (this.#changed.size > 0 && this.#isOpen) this.#settle();
   }
 }
