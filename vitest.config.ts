@@ -41,8 +41,10 @@ const STEPS = {
   cluster: ['test/{cluster,e2e}/**/*.test.ts'],
 };
 
+const isStress = process.env['STRESS'] === '1';
+
 /** A limit for a hang, not for speed: nothing in the tests waits on purpose. */
-const limit = process.env['STRESS'] === '1' ? 600_000 : 300_000;
+const limit = isStress ? 600_000 : 300_000;
 
 const step = (name: keyof typeof STEPS): TestProjectInlineConfiguration => ({
   extends: true,
@@ -73,7 +75,8 @@ export default defineConfig({
     pool: 'forks',
     // Files share processes, which saves loading everything for each. It also proves that the library leaves nothing behind.
     isolate: false,
-    maxWorkers: availableParallelism(),
+    // Under stress, more workers than cores: what waits for another process leaves its core to others.
+    maxWorkers: availableParallelism() * (isStress ? 2 : 1),
     env: { TMPDIR: temporaryRoot() },
   },
 });

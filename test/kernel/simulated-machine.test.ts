@@ -6,7 +6,7 @@ import fs, { chmodSync, mkdirSync, readdirSync, rmSync, watch, writeFileSync } f
 import { dirname } from 'node:path';
 
 import fc from 'fast-check';
-import { expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 
 import { rounds } from '../support/rounds.js';
 import { temporaryDirectory } from '../support/temporary-directory.js';
@@ -114,27 +114,36 @@ function excuse(kernel: State, machine: State | undefined): void {
 
 const EVENTS: Step = { call: 'events', user: 0, args: [] };
 
-test.runIf(process.platform === 'linux').each([
-  ['answers, fails and reports events', false, rounds(200, 5_000)],
-  ['changes timestamps', true, rounds(5, 200)],
-])('the simulated machine %s like the kernel', async (_what, isPatient, numRuns) => {
-  const directory = temporaryDirectory();
-  chmodSync(directory, 0o711);
-  const groups = process.getgroups?.() ?? [];
-  const umask = process.umask(0o022);
+const groups = process.getgroups?.() ?? [];
+let umask: number;
+beforeAll(() => {
+  umask = process.umask(0o022);
   if (isRoot) process.setgroups?.([]);
-  mkdirSync(`${directory}/events`);
-  const real = kernelSide(`${directory}/events`);
-  let number = 0;
-  const steps = fc.array(step, { maxLength: 60, size: 'max' });
-  const property = fc.asyncProperty(steps, (given) =>
-    compare(given, `${directory}/${(number += 1)}`, real, isPatient),
-  );
-  try {
-    await fc.assert(property, { seed: 1, numRuns });
-  } finally {
-    real.close();
-    process.umask(umask);
-    if (isRoot) process.setgroups?.(groups);
-  }
+});
+afterAll(() => {
+  process.umask(umask);
+  if (isRoot) process.setgroups?.(groups);
+});
+
+// Side by side, because one of the two mostly waits.
+describe.concurrent('the simulated machine', { skip: process.platform !== 'linux' }, () => {
+  test.each([
+    ['answers, fails and reports events', false, rounds(200, 5_000)],
+    ['changes timestamps', true, rounds(5, 200)],
+  ])('%s like the kernel', async (_what, isPatient, numRuns) => {
+    const directory = temporaryDirectory();
+    chmodSync(directory, 0o711);
+    mkdirSync(`${directory}/events`);
+    const real = kernelSide(`${directory}/events`);
+    let number = 0;
+    const steps = fc.array(step, { maxLength: 60, size: 'max' });
+    const property = fc.asyncProperty(steps, (given) =>
+      compare(given, `${directory}/${(number += 1)}`, real, isPatient),
+    );
+    try {
+      await fc.assert(property, { seed: 1, numRuns });
+    } finally {
+      real.close();
+    }
+  });
 });
