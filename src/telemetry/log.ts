@@ -42,7 +42,8 @@ const warning = (text: string): Line => ({ level: 'warn', text });
  * logTo(pino());
  * logTo(console, { level: 'debug' });
  * ```
- * @param logger `console`, or an object with `debug`, `info`, `warn` and `error`, called as in pino.
+ * @param logger `console`, which prints the texts, or an object with `debug`, `info`, `warn` and `error`, called as in pino
+ * with fields and a text.
  * @throws {TypeError} for a logger without these methods, or a wrong option.
  */
 export function logTo(logger: StructuredLogger | Console, options?: LogOptions): Subscription {
@@ -90,12 +91,12 @@ function writerTo(
   logger: StructuredLogger | Console,
 ): (level: Level, fields: object, text: string) => unknown {
   if (!isConsole(logger)) return (level, fields, text) => logger[level](fields, text);
-  return (level, fields, text) => {
-    logger[level](text, fields);
+  return (level, _fields, text) => {
+    logger[level](text);
   };
 }
 
-/** A console prints its arguments in order. Only consoles, including custom ones, have `table`. */
+/** A console prints fields on several lines. Only consoles, including custom ones, have `table`. */
 function isConsole(logger: StructuredLogger | Console): logger is Console {
   return 'table' in logger;
 }

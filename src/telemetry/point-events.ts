@@ -31,7 +31,7 @@ const EVENTS: { readonly [N in PointName]: PointEvent<PointMessages[N]> } = {
   close: { level: 'routine', text: () => 'closed' },
   change: {
     level: 'routine',
-    text: (message) => `changed${certificateIn(message)}`,
+    text: (message) => `changed${certificateIn(message)}${namesIn(message)}`,
     measure({ cause, delayMs }, meter) {
       // Only a watcher knows the cause; the values that are read from its files change with it.
       if (cause !== undefined) meter.count('changes', { cause });
@@ -73,7 +73,7 @@ const EVENTS: { readonly [N in PointName]: PointEvent<PointMessages[N]> } = {
   expired: { level: 'error', text: ({ error }) => `expired: ${said(error)}`, measure: countError },
   connectionsEnded: {
     level: 'warn',
-    text: ({ by, connections }) => `a CA was removed: ${connections} connections of ${by} end`,
+    text: ({ by, connections }) => `a CA was removed; connections of ${by} that end: ${connections}`,
     measure: ({ by, connections }, meter) => meter.count('connections.ended', { by }, connections),
   },
   synced: {
@@ -122,6 +122,16 @@ export function typeOf(error: ErrorSummary | undefined): string {
 /** An error in words. */
 export function said({ message, code, name }: ErrorSummary): string {
   return message === '' ? (code ?? name) : message;
+}
+
+/** How many names of what has changed a line has. */
+const NAMES_IN_LINE = 5;
+
+function namesIn({ added = [], changed = [], removed = [], paths = [] }: PointMessages['change']): string {
+  const names = [...added, ...changed, ...removed, ...paths.map((path) => path.join('.'))];
+  if (names.length === 0) return '';
+  const more = names.length - NAMES_IN_LINE;
+  return `: ${names.slice(0, NAMES_IN_LINE).join(', ')}${more > 0 ? ` and ${more} more` : ''}`;
 }
 
 function certificateIn({ subject, fingerprint256, expiresAt }: PointMessages['change']): string {

@@ -54,7 +54,7 @@ function fromPkcs12(place: TlsPlace, passphrase: Passphrase | undefined): Identi
   const { key, certificates } = pkcs12In(place, passphrase);
   const leaf = key && certificates.find((certificate) => certificate.checkPrivateKey(key));
   if (!leaf) {
-    const message = `The PKCS#12 file "${place.path}" has no key with its certificate (${certificates.length} certificates)`;
+    const message = `The PKCS#12 file "${place.path}" has no key with its certificate; certificates in it: ${certificates.length}`;
     throw new TlsError('ERR_TLS_MISMATCH', message);
   }
   const chain: Chain = [leaf, ...certificates.filter((certificate) => certificate !== leaf)];

@@ -52,7 +52,7 @@ test('each event is one line whose level says whether it needs attention', async
   const who = 'ResilientWatcher "logged"';
   expect(entries.map(([level, text]) => `${level} ${text}`)).toEqual([
     `info ${who}: started`,
-    `info ${who}: changed`,
+    `info ${who}: changed: a.yaml`,
     `info ${who}: subscribing again, attempt 1`,
     `warn ${who}: degraded to polling: No watch is left`,
     `info ${who}: native watching works again`,
@@ -144,7 +144,7 @@ test('requests and deliveries of tokens are logged, and their failures', async (
   ]);
 });
 
-test('a console prints the text before the fields', () => {
+test('a console prints one line for each event, with what has changed', () => {
   let text = '';
   const stdout = new Writable({
     write(chunk: Buffer, _encoding, done) {
@@ -153,9 +153,21 @@ test('a console prints the text before the fields', () => {
     },
   });
   const subscription = logTo(new Console(stdout));
-  new SampleComponent('ConfigLoader', 'printed').emitEvent('change', { paths: [['port']] });
+  const component = new SampleComponent('ConfigLoader', 'printed');
+  component.emitEvent('change', { paths: [['port'], ['log', 'level']] });
+  const keys = Array.from({ length: 7 }, (_, index) => `key-${index}`);
+  component.emitEvent('change', { cause: 'fs', added: ['new'], changed: keys, removed: ['old'] });
+  const problem = { code: 'ERR_CONFIG_SCHEMA', source: 'a.yaml', message: 'a.yaml:1:2: x' };
+  component.emitEvent('rejected', { problems: [problem, problem] });
+  component.emitEvent('connectionsEnded', { by: 'serveTls', connections: 1 });
   subscription.close();
-  expect(text).toMatch(/^ConfigLoader "printed": changed \{[^]*paths: \[ \[ 'port' \] \]/);
+  expect(text.split('\n')).toEqual([
+    'ConfigLoader "printed": changed: port, log.level',
+    'ConfigLoader "printed": changed: new, key-0, key-1, key-2, key-3 and 4 more',
+    'ConfigLoader "printed": update rejected: a.yaml:1:2: x; a.yaml:1:2: x',
+    'ConfigLoader "printed": a CA was removed; connections of serveTls that end: 1',
+    '',
+  ]);
 });
 
 test.each<[string, () => unknown]>([

@@ -43,7 +43,8 @@ test.each<[string, Make]>([
   await part.check();
   await part.close();
   log.close();
-  expect(lines).toEqual([`${kind} "db": changed`, `${kind} "db": closed`]);
+  const what = kind === 'ConfigLoader' ? ': password' : '';
+  expect(lines).toEqual([`${kind} "db": changed${what}`, `${kind} "db": closed`]);
 });
 
 test('a failure of the watcher of a SecretFile is one line of the log', async () => {
