@@ -65,7 +65,7 @@ const OPTIONS = {
   ),
   validate: matching<ConfigValidator<unknown>>(
     (values) => values,
-    'a function or a Standard Schema',
+    'a function or a Standard Schema (a JSON Schema needs a function that applies it)',
     (value) => typeof value === 'function' || isStandardSchema(value),
   ),
   name: nonEmptyString('config'),

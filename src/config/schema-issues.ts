@@ -50,7 +50,8 @@ export async function problemsOf(
     const origin =
       path.length > 0 ? layers.findLast((layer) => depthOf(layer.values, path) === path.length) : undefined;
     const place = origin && (await placeIn(origin, path));
-    const message = messageOf(issue, isSecretPath(path) ? undefined : allowedBy(schema, path, issue));
+    const allowed = isSecretPath(path) ? undefined : allowedBy(schema, path, issue);
+    const message = messageOf(issue, { allowed, isMissing: path.length > 0 && origin === undefined });
     const isLink = origin?.setsPaths === true && isServiceLink(valueAt(origin.values, path));
     return problemAt(
       'ERR_CONFIG_SCHEMA',
@@ -63,9 +64,10 @@ export async function problemsOf(
     );
   };
   const problems: ConfigProblem[] = [];
+  const all = issues.flatMap(eachKeyOf);
   // Not all at once: each may read a text again to find its line.
-  for (const issue of issues.slice(0, MAX_PROBLEMS)) problems.push(await problemOf(issue));
-  const more = issues.length - problems.length;
+  for (const issue of all.slice(0, MAX_PROBLEMS)) problems.push(await problemOf(issue));
+  const more = all.length - problems.length;
   if (more > 0) {
     problems.push({ code: 'ERR_CONFIG_SCHEMA', source: NO_SOURCE, message: `${more} more problems` });
   }
@@ -81,20 +83,57 @@ async function placeIn({ placeOf }: Layer, path: readonly string[]): Promise<Pla
   }
 }
 
-/** The issues of a thrown value: those that schema libraries attach to their errors, or else the error itself. */
+/**
+ * The issues of a thrown value: the problems of a `ConfigError`, whose messages are shown; those that schema libraries
+ * attach to their errors; or else the error itself.
+ */
 export function thrownIssues(thrown: unknown): readonly unknown[] {
+  if (thrown instanceof ConfigError && thrown.problems.length > 0) {
+    return thrown.problems.map(({ code, message, path }) =>
+      Object.assign(new ConfigError(code as ConfigError['code'], message), { path }),
+    );
+  }
   const issues = member(thrown, 'issues');
   return Array.isArray(issues) && issues.length > 0 ? issues : [thrown];
 }
 
-/** @param allowed the values that the schema allows there, in words. */
-function messageOf(issue: unknown, allowed: string | undefined): string {
+/** The issues of zod about keys that the schema does not have name these keys, and the path of their map. */
+function eachKeyOf(issue: unknown): readonly unknown[] {
+  const keys = member(issue, 'code') === 'unrecognized_keys' ? listOf(member(issue, 'keys')) : undefined;
+  return keys?.map((key) => ({ code: 'unrecognized_keys', path: [...pathOf(issue), key] })) ?? [issue];
+}
+
+/** The rules that refuse a key which the schema does not have: of zod, and of valibot and arktype. */
+function isUnknownKey(issue: unknown): boolean {
+  return member(issue, 'code') === 'unrecognized_keys' || member(issue, 'expected') === 'never';
+}
+
+/** The rules of valibot and arktype that a missing key breaks, and no other value at its path. */
+const REQUIRING: ReadonlySet<unknown> = new Set([
+  'object',
+  'strict_object',
+  'loose_object',
+  'object_with_rest',
+  'required',
+]);
+
+/**
+ * @param allowed the values that the schema allows there, in words.
+ * @param isMissing whether no source has a value there.
+ */
+function messageOf(
+  issue: unknown,
+  { allowed, isMissing }: { readonly allowed: string | undefined; readonly isMissing: boolean },
+): string {
   if (issue instanceof ConfigError) return issue.message;
-  if (allowed !== undefined) return `expected one of ${allowed}`;
+  const missing = isMissing ? 'missing; ' : '';
+  if (allowed !== undefined) return `${missing}expected one of ${allowed}`;
+  if (isUnknownKey(issue)) return 'the schema has no such key';
   const expected = expectedType(issue);
-  if (expected !== undefined) return `expected ${expected}`;
+  if (expected !== undefined) return `${missing}expected ${expected}`;
   const rule = ['code', 'type'].map((name) => member(issue, name)).find(isIdentifier);
-  if (rule !== undefined) return `refused by the rule ${rule}${limitIn(issue)}`;
+  if (isMissing && REQUIRING.has(rule)) return 'missing';
+  if (rule !== undefined) return `refused by the rule ${rule}${detailOf(issue)}`;
   const kind = [issue instanceof Error ? issue.name : undefined].find(isIdentifier);
   return `refused${kind === undefined ? '' : ` (${kind})`}; to say why, throw a ConfigError`;
 }
@@ -149,10 +188,13 @@ function alternativesIn(issue: unknown): readonly unknown[] {
   return alternatives.every((each) => pathOf(each).length === depth) ? alternatives : [];
 }
 
+/** The types of valibot that list the values that they allow. */
+const ENUMS: ReadonlySet<unknown> = new Set(['picklist', 'enum', 'literal', 'variant']);
+
 /** The words of an enum: valibot has no JSON Schema, and its `expected` is made of the schema alone. */
 function listedIn(issue: unknown): string | undefined {
   const [kind, type, expected] = ['kind', 'type', 'expected'].map((name) => member(issue, name));
-  const isEnum = kind === 'schema' && (type === 'picklist' || type === 'enum' || type === 'literal');
+  const isEnum = kind === 'schema' && ENUMS.has(type) && expected !== 'Object';
   const words = isEnum || isUnionOfLiterals(issue) ? expected : undefined;
   return typeof words === 'string' ? words.replace(/^\((.*)\)$/, '$1').replaceAll(' | ', ', ') : undefined;
 }
@@ -174,10 +216,12 @@ const isIdentifier = (text: unknown): text is string =>
 
 const isNumber = (value: unknown): value is number => typeof value === 'number';
 
-/** The bound of the rule, as zod and valibot give it. */
-function limitIn(issue: unknown): string {
+/** The bound of the rule, as zod and valibot give it, or the format, as zod 4 and zod 3 do. */
+function detailOf(issue: unknown): string {
   const limit = ['minimum', 'maximum', 'requirement'].map((name) => member(issue, name)).find(isNumber);
-  return limit === undefined ? '' : ` (${limit})`;
+  const format = ['format', 'validation'].map((name) => member(issue, name)).find(isIdentifier);
+  const detail = limit ?? format;
+  return detail === undefined ? '' : ` (${detail})`;
 }
 
 function pathOf(issue: unknown): string[] {

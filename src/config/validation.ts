@@ -12,7 +12,7 @@ import { isStandardSchema, type StandardSchema } from './standard-schema.js';
  * A schema of a library that implements Standard Schema (zod, valibot, arktype), or a function that receives a copy
  * of the merged values, returns the configuration and throws when they are invalid. Both may be asynchronous. Messages
  * are not shown, because they may quote a value; a problem has the path and the expected type. To say more, a function
- * throws a `ConfigError`, whose message is shown as it is.
+ * throws a `ConfigError`, whose message is shown as it is; so are its `problems`, each at the place of its `path`.
  */
 export type ConfigValidator<T> = StandardSchema<T> | ((values: unknown) => T | Promise<T>);
 

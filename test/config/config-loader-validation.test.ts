@@ -98,6 +98,88 @@ test.each<[string, ConfigValidator<unknown>]>([
   expect(error.message).not.toContain('hunter22');
 });
 
+async function messagesFrom(values: ConfigMap, validate: ConfigValidator<unknown>): Promise<string[]> {
+  const loader = new ConfigLoader({ sources: [{ values }], validate });
+  const { problems } = (await loader.load().catch((reason: unknown) => reason)) as ConfigError;
+  return problems.map(({ message }) => message);
+}
+
+const DATED = { at: z.date().optional() };
+
+test.each<[string, ConfigValidator<unknown>, string[]]>([
+  [
+    'zod',
+    z.object({ db: z.object({ port: z.number() }), level: z.enum(['info', 'warn']) }),
+    ['db: missing; expected object', 'level: missing; expected one of "info", "warn"'],
+  ],
+  ['zod without a JSON Schema', z.object({ port: z.number(), ...DATED }), ['port: missing; expected number']],
+  ['zod 3', z3.object({ port: z3.number() }), ['port: missing; expected number']],
+  ['valibot', v.object({ port: v.number() }), ['port: missing']],
+  ['valibot, strict', v.strictObject({ port: v.number() }), ['port: missing']],
+  ['arktype', type({ port: 'number' }), ['port: missing; expected a number']],
+])('a key that no source has is missing: %s', async (_, validate, messages) => {
+  expect(await messagesFrom({}, validate)).toEqual(messages.map((message) => `validate: ${message}`));
+});
+
+test.each<[string, ConfigValidator<unknown>]>([
+  ['zod', z.object({ db: z.strictObject({ port: z.number() }) })],
+  ['zod without a JSON Schema', z.object({ db: z.strictObject({ port: z.number() }), ...DATED })],
+  ['zod 3', z3.object({ db: z3.object({ port: z3.number() }).strict() })],
+  ['valibot', v.object({ db: v.strictObject({ port: v.number() }) })],
+])('a key that the schema does not have is named: %s', async (_, validate) => {
+  const messages = await messagesFrom({ db: { port: 1, prot: 2 } }, validate);
+  expect(messages).toEqual(['values: db.prot: the schema has no such key']);
+});
+
+test('each of several keys that the schema does not have is a problem', async () => {
+  expect(await messagesFrom({ a: 1, b: 2 }, z.strictObject({}))).toEqual([
+    'values: a: the schema has no such key',
+    'values: b: the schema has no such key',
+  ]);
+});
+
+test('a problem names the variants of valibot, and the formats of zod', async () => {
+  const kinds = [v.object({ kind: v.literal('a') }), v.object({ kind: v.literal('b') })] as const;
+  const variant = v.object({ db: v.variant('kind', kinds) });
+  expect(await messagesFrom({ db: { kind: 'c' } }, variant)).toEqual([
+    'values: db.kind: expected one of "a", "b"',
+  ]);
+  expect(await messagesFrom({ db: 5 }, variant)).toEqual(['values: db: refused by the rule variant']);
+  const formats = z.object({ mail: z.email(), name: z.string().regex(/^b/) });
+  expect(await messagesFrom({ mail: 'a', name: 'a' }, formats)).toEqual([
+    'values: mail: refused by the rule invalid_format (email)',
+    'values: name: refused by the rule invalid_format (regex)',
+  ]);
+  expect(await messagesFrom({ mail: 'a' }, z3.object({ mail: z3.string().email() }))).toEqual([
+    'values: mail: refused by the rule invalid_string (email)',
+  ]);
+});
+
+test('the problems of a ConfigError that a function throws are shown, each at its place', async () => {
+  const scene = new ConfigScene();
+  scene.write('app.json', '{\n  "log": { "level": "loud" }\n}');
+  const problems = [
+    { code: 'ERR_CONFIG_SCHEMA', source: '', path: ['log', 'level'], message: 'must be info or warn' },
+    { code: 'ERR_CONFIG_SCHEMA', source: '', path: ['port'], message: 'must be a number' },
+    { code: 'ERR_CONFIG_SCHEMA', source: '', message: 'must be right' },
+  ] as const;
+  const validate = (): never => {
+    throw new ConfigError('ERR_CONFIG_SCHEMA', 'the schema refuses it', { problems });
+  };
+  const loader = scene.loader({ sources: [{ provider: scene.file('app.json') }], validate });
+  const error = (await scene.load(loader).catch((reason: unknown) => reason)) as ConfigError;
+  expect(error.problems).toMatchObject([
+    {
+      source: scene.path('app.json'),
+      message: `${scene.path('app.json')}:2:21: log.level: must be info or warn`,
+      line: 2,
+      column: 21,
+    },
+    { source: 'validate', message: 'validate: port: must be a number' },
+    { source: 'validate', message: 'validate: must be right' },
+  ]);
+});
+
 test('a problem of a union lists no values of a part, or of another type', async () => {
   const kind = z.union([z.object({ type: z.literal('a') }), z.object({ type: z.literal('b') })]);
   const parts = z.object({ kind, at: z.date().optional(), port: z.union([z.literal('auto'), z.number()]) });
@@ -157,6 +239,13 @@ test.each<[string, unknown]>([
   ['an unknown option', { sources: [{ values: {} }], settle: 1 }],
 ])('%s is a TypeError', (_, options) => {
   expect(() => new ConfigLoader(options as never)).toThrow(TypeError);
+});
+
+test('a JSON Schema is refused with what it needs', () => {
+  const validate = { type: 'object' } as never;
+  expect(() => new ConfigLoader({ sources: [{ values: {} }], validate })).toThrow(
+    'option "validate" must be a function or a Standard Schema (a JSON Schema needs a function that applies it)',
+  );
 });
 
 const UNSAID = 'refused; to say why, throw a ConfigError';
