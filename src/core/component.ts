@@ -173,9 +173,13 @@ export abstract class Component<
   /** Why it is not live or not ready; empty if it is both. See `healthOf`. */
   health(): Verdict {
     const status = this.status();
-    const { state } = status;
+    const { state, lastError } = status;
     const { worksIdle = false, health } = this.#description;
-    if (state === 'closed' || (state === 'idle' && !worksIdle)) return { unready: `it is ${state}` };
+    if (state === 'closed') return { unready: 'it is closed' };
+    // A start that has failed leaves it idle.
+    if (state === 'idle' && !worksIdle) {
+      return { unready: lastError ? `it is not running: ${lastError.message}` : 'it is idle' };
+    }
     return health?.(status) ?? {};
   }
 

@@ -3,6 +3,7 @@
 import { BlockList } from 'node:net';
 
 import { type } from 'arktype';
+import { healthOf } from 'resilient-watcher';
 import {
   ConfigError,
   ConfigLoader,
@@ -178,6 +179,17 @@ test('the problems of a ConfigError that a function throws are shown, each at it
     { source: 'validate', message: 'validate: port: must be a number' },
     { source: 'validate', message: 'validate: must be right' },
   ]);
+});
+
+test('a probe says why nothing was loaded', async () => {
+  const validate = z.object({ port: z.number() });
+  const loader = new ConfigLoader({ sources: [{ values: {} }], validate });
+  const reasonOf = (): unknown => healthOf(loader).checks[0]?.reason;
+  expect(reasonOf()).toBe('it is idle');
+  await expect(loader.load()).rejects.toThrow(ConfigError);
+  expect(reasonOf()).toBe(
+    'it is not running: The configuration cannot be used: validate: port: missing; expected number',
+  );
 });
 
 test('a problem of a union lists no values of a part, or of another type', async () => {
