@@ -40,5 +40,5 @@ function explain(name: string, versions: string, cause: unknown): string {
     return `the package "${name}" (${versions}) is required but not installed; run: npm install ${name}`;
   }
   const reason = cause instanceof Error ? cause.message : inspect(cause);
-  return `the package "${name}" (${versions}) is required but cannot be loaded (${reason}); to reinstall it, run: npm install ${name}`;
+  return `the package "${name}" (${versions}) is required but cannot be loaded (${reason}): this version of it may need a newer Node.js than ${process.versions.node}, so install an older one; if it is damaged, run: npm install ${name}`;
 }

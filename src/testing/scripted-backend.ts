@@ -7,7 +7,7 @@ import type { HintSink, WatchBackend, WatchedDirectory, WatchSubscription } from
  * const backend = new ScriptedBackend();
  * const watcher = new ResilientWatcher(path, { backend, clock });
  * await watcher.start();
- * await volume.publish({ 'app.yaml': 'b' });
+ * volume.publish({ 'app.yaml': 'b' });
  * backend.hint();
  * await watcher.idle();
  * ```

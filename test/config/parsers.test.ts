@@ -321,6 +321,13 @@ test('an error about a missing package names it, with the reason and the command
   });
 });
 
+test('an error about a package that this Node.js cannot load does not send the reader in a circle', () => {
+  const { message } = new PackageError('undici', '7 or later', new TypeError('It is too new'));
+  expect(message).toBe(
+    `the package "undici" (7 or later) is required but cannot be loaded (It is too new): this version of it may need a newer Node.js than ${process.versions.node}, so install an older one; if it is damaged, run: npm install undici`,
+  );
+});
+
 const MIB = 2 ** 20;
 /** A quadratic parser takes minutes for a MiB of keys, so that the test runs out of time. */
 const KEYS_BYTES = rounds(MIB / 8, MIB);
