@@ -3,6 +3,7 @@ import { dateOrNull } from '../core/clock.js';
 import type { Expiry } from '../core/events.js';
 import { describe, divideOptions, hasMethods, milliseconds, optional } from '../core/options.js';
 import { expiryVerdict, flag, seconds, type StatusDescription } from '../core/status-description.js';
+import type { ResilientError } from '../core/resilient-error.js';
 import type { Snapshot } from '../fs/snapshot.js';
 import type { WatcherWarning } from '../watch/watcher-events.js';
 import { GROUP_SETTLE_MS } from '../watch/watcher-options.js';
@@ -15,6 +16,7 @@ import {
 } from '../watch/watched-value.js';
 import { subjectName } from './certificates.js';
 import type { Oddities } from './chain.js';
+import { HalfRenewal, isHalf } from './half-renewal.js';
 import { MAX_BYTES } from './identity.js';
 import type { TlsCredentials } from './tls-credentials.js';
 import { TlsError } from './tls-error.js';
@@ -108,15 +110,12 @@ export class TlsFiles extends WatchedValue<TlsCredentials, TlsFilesEvents, TlsFi
   readonly #expiryWarningMs: number | undefined;
   readonly #expiry: Alarm;
   readonly #again: Alarm;
-  /** Goes off when the other half of a renewed pair has not followed. */
-  readonly #patience: Alarm;
-  readonly #patienceMs: number;
-  /** A certificate, a key or its passphrase that do not match, and are not of one revision. */
-  #half: Snapshot | undefined;
+  readonly #half: HalfRenewal;
   #certificatePath: string;
   /** What was last on disk. It is looked at again, because its dates may have passed, or the clock was set. */
   #last: Snapshot | undefined;
-  #isRefused = false;
+  /** It is not reported again when it is refused again. */
+  #refused: Snapshot | undefined;
   /** What is odd about the last set; undefined if it was refused. */
   #parsed: Oddities | undefined;
   #warnings: readonly WatcherWarning[] = [];
@@ -146,8 +145,8 @@ export class TlsFiles extends WatchedValue<TlsCredentials, TlsFilesEvents, TlsFi
     const onJump = (): void => void this.#expiry.hasten(0);
     this.#expiry = new Alarm(this.clock, false, () => this.#watchExpiry(), onJump);
     this.#again = new Alarm(this.clock, false, () => this.#last && this.#look(this.#last));
-    this.#patienceMs = rest.groupSettleMs ?? GROUP_SETTLE_MS;
-    this.#patience = new Alarm(this.clock, false, () => this.#refuseHalf());
+    const waitMs = rest.groupSettleMs ?? GROUP_SETTLE_MS;
+    this.#half = new HalfRenewal(this.clock, waitMs, (error) => super.refuse(error));
   }
 
   /**
@@ -178,7 +177,7 @@ export class TlsFiles extends WatchedValue<TlsCredentials, TlsFilesEvents, TlsFi
 
   override async check(): Promise<void> {
     await super.check();
-    this.#refuseHalf();
+    this.#half.giveUp();
   }
 
   /** Counts and reports connections that a server or client of this set ends. @internal */
@@ -210,10 +209,8 @@ export class TlsFiles extends WatchedValue<TlsCredentials, TlsFilesEvents, TlsFi
   }
 
   protected override take(snapshot: Snapshot): void {
-    this.#isRefused = false;
     this.#last = snapshot;
     this.#look(snapshot);
-    if (this.#half !== snapshot) this.#forgetHalf();
   }
 
   #look(snapshot: Snapshot): void {
@@ -224,7 +221,8 @@ export class TlsFiles extends WatchedValue<TlsCredentials, TlsFilesEvents, TlsFi
 
   /** Warns of what is odd, and looks again when that may have changed. */
   #taken({ warnings, until }: Oddities): void {
-    this.#isRefused = false;
+    this.#half.settle();
+    this.#refused = undefined;
     if (until < Infinity) this.#again.set(Math.max(until - this.clock.now(), RETRY_MS));
     const before = this.#warnings.map(({ message }) => message);
     this.#warnings = warnings.map((message) => ({ code: 'certificate', message }));
@@ -245,42 +243,25 @@ export class TlsFiles extends WatchedValue<TlsCredentials, TlsFilesEvents, TlsFi
     this.#watchExpiry();
   }
 
-  protected override onRefused(error: Error, snapshot: Snapshot): boolean {
-    const isReported = this.#isRefused;
-    this.#isRefused = true;
+  protected override refuse(error: ResilientError): void {
+    const snapshot = this.#last;
+    const isReported = this.#refused === snapshot;
+    this.#refused = snapshot;
     this.#parsed = undefined;
     this.#again.set(RETRY_MS);
-    return isReported || this.#mayBeHalf(error, snapshot);
-  }
-
-  /** Whether the other half of a renewed pair may follow: one file, or one revision, is complete. */
-  #mayBeHalf(error: Error, snapshot: Snapshot): boolean {
-    const isMismatch = error instanceof TlsError && error.code === 'ERR_TLS_MISMATCH';
-    if (!this.current || !isMismatch) return false;
-    const { cert, key, passphrase = key } = this.#layout.locate(snapshot);
-    const paths = new Set([cert, key, passphrase].map((place) => place?.path));
-    const isComplete = snapshot.revision !== undefined || paths.size === 1;
-    if (isComplete || this.#half === snapshot) return false;
-    if (!this.#half) this.#patience.set(this.#patienceMs);
-    this.#half = snapshot;
-    return true;
-  }
-
-  #refuseHalf(): void {
-    const half = this.#half;
-    if (half) this.take(half);
-    this.#forgetHalf();
-  }
-
-  #forgetHalf(): void {
-    this.#half = undefined;
-    this.#patience.clear();
+    if (isReported) return;
+    if (this.current && snapshot && isHalf(error, this.#layout.locate(snapshot), snapshot)) {
+      this.#half.wait(error);
+    } else {
+      this.#half.settle();
+      super.refuse(error);
+    }
   }
 
   protected override onClose(): Promise<void> {
     this.#expiry.clear();
     this.#again.clear();
-    this.#forgetHalf();
+    this.#half.settle();
     return super.onClose();
   }
 

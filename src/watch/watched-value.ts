@@ -256,12 +256,11 @@ export abstract class WatchedValue<
   /** Called after `change` was emitted, unless a listener has closed the component. */
   protected onReported(): void {}
 
-  /**
-   * Called when a value is refused, before `rejected` is emitted. If it returns true, nothing is reported: the subclass
-   * takes this snapshot, or a newer one, later.
-   */
-  protected onRefused(_error: Error, _snapshot: Snapshot): boolean {
-    return false;
+  /** Reports a snapshot that cannot be used. A subclass may do so later, if no better one has come by then. */
+  protected refuse(error: ResilientError): void {
+    this.#refusal = this.#failureBy(error);
+    this.#rejections += 1;
+    this.#emit('rejected', { error });
   }
 
   protected override async onStart(): Promise<void> {
@@ -296,10 +295,7 @@ export abstract class WatchedValue<
     try {
       value = this.parse(snapshot);
     } catch (error) {
-      if (this.onRefused(error as Error, snapshot)) return;
-      this.#refusal = this.#failureBy(error as Error);
-      this.#rejections += 1;
-      this.#emit('rejected', { error: error as ResilientError });
+      this.refuse(error as ResilientError);
       return;
     }
     this.#refusal = undefined;

@@ -357,6 +357,19 @@ describe.each(['directory', 'group'])('a pair in a plain %s that is renewed key 
     expect(files.current?.fingerprint256).toBe(fingerprintOf(other));
   });
 
+  test('is rejected at once if what follows has another fault, and not again after that time', async () => {
+    const { files, clock, events, put } = renewed();
+    await files.start();
+    await put('tls.key', other.key);
+    await put('tls.crt', 'hello');
+    expect(events).toEqual(['change', 'ERR_TLS_PEM']);
+    await clock.advance(1_000);
+    await files.check();
+    expect(events).toEqual(['change', 'ERR_TLS_PEM']);
+    await put('tls.crt', other.cert);
+    expect(events.at(-1)).toBe('change');
+  });
+
   test('is rejected after that time, however often the key is written, and at once by check()', async () => {
     const { files, clock, events, put } = renewed();
     await files.start();
