@@ -8,20 +8,19 @@ import {
   resolveOptions,
 } from '../core/options.js';
 import { markHandled } from '../core/outcome.js';
-import { argumentOptions, argumentValues, type ArgumentOptions } from './arguments.js';
+import { argumentValues, checkArgumentOptions, type ArgumentOptions } from './arguments.js';
 import type { ConfigProvider } from './config-provider.js';
 import { configMapOf, isMap, keyProblem, type ConfigMap } from './config-value.js';
 import {
   ENVIRONMENT_OPTIONS,
   environmentValues,
-  toLowerCase,
   VARIABLE_OPTIONS,
   type EnvironmentOptions,
   type VariableOptions,
 } from './environment.js';
-import type { Reading } from './merge.js';
 import { configError } from './problems.js';
 import { placesIn, type PlaceOf } from './places.js';
+import type { Reading } from './reading.js';
 import { VolumeProvider } from './volume-provider.js';
 
 /** Options of every source. */
@@ -66,7 +65,7 @@ export type ConfigSource = ProviderSource | EnvironmentSource | ArgumentSource |
 /** Reads a source of any kind. */
 export interface SourceReader {
   readonly name: string;
-  readonly provider?: ConfigProvider;
+  readonly provider: ConfigProvider | undefined;
   /** Whether its keys match those of lower layers regardless of case and dashes. */
   readonly ignoresCase: boolean;
   /** Whether each name sets one path, so that `HOSTS__0` sets an element of a list. */
@@ -109,21 +108,24 @@ function readerOfKind(source: Readonly<Record<string, unknown>>, where: string):
       throw new TypeError(`${where}.provider must have a name and read(), as new FileProvider(path) has`);
     }
     checkKeys(where, source, ['provider', 'env', 'at']);
-    const variables = env === undefined ? undefined : resolveOptions(`${where}.env`, env, VARIABLE_OPTIONS);
-    return providerReader(provider as unknown as ConfigProvider, variables);
+    if (env !== undefined) resolveOptions(`${where}.env`, env, VARIABLE_OPTIONS);
+    return providerReader(source as unknown as ProviderSource);
   }
   if (isMap(env)) {
     checkKeys(where, source, ['env', 'at']);
-    const options = resolveOptions(`${where}.env`, env, ENVIRONMENT_OPTIONS);
+    resolveOptions(`${where}.env`, env, ENVIRONMENT_OPTIONS);
+    const options = env as unknown as EnvironmentOptions;
     const name = `environment ${options.prefix}*`;
-    const ignoresCase = options.transform === toLowerCase;
-    return { name, ignoresCase, setsPaths: true, read: () => environmentValues(options, name) };
+    const ignoresCase = options.transform === undefined;
+    const read = (): Reading => environmentValues(options, name);
+    return { name, provider: undefined, ignoresCase, setsPaths: true, read };
   }
   if (isMap(args)) {
     checkKeys(where, source, ['args', 'at']);
-    const options = argumentOptions(`${where}.args`, args);
+    checkArgumentOptions(`${where}.args`, args);
     const name = 'arguments';
-    return { name, ignoresCase: true, setsPaths: true, read: () => argumentValues(options, name) };
+    const read = (): Reading => argumentValues(args, name);
+    return { name, provider: undefined, ignoresCase: true, setsPaths: true, read };
   }
   if (!isMap(values)) return undefined;
   checkKeys(where, source, ['values', 'name', 'at']);
@@ -136,34 +138,24 @@ function checkKeys(where: string, source: object, keys: readonly string[]): void
   resolveOptions(where, source, Object.fromEntries(keys.map((key) => [key, anything])), 'key');
 }
 
-function providerReader(
-  provider: ConfigProvider,
-  variables: ReturnType<typeof resolveOptions<typeof VARIABLE_OPTIONS>> | undefined,
-): SourceReader {
+function providerReader({ provider, env }: ProviderSource): SourceReader {
   const { name } = provider;
   const readAll = async (): Promise<Reading> => {
     const given = await provider.read();
     return { values: valuesOf(given, name), placeOf: placesIn(given), warnings: provider.warnings ?? [] };
   };
-  if (!variables) {
-    return {
-      name,
-      provider,
-      ignoresCase: false,
-      setsPaths: provider instanceof VolumeProvider,
-      read: readAll,
-    };
-  }
+  const setsPaths = provider instanceof VolumeProvider;
+  if (!env) return { name, provider, ignoresCase: false, setsPaths, read: readAll };
   const read = async (): Promise<Reading> => {
     const file = await readAll();
-    const set = environmentValues({ ...variables, env: textsOf(file.values, name) }, name);
+    const variables = environmentValues({ ...env, env: textsOf(file.values, name) }, name);
     const placeOf: PlaceOf = async (path) => {
-      const place = await set.placeOf(path);
+      const place = await variables.placeOf(path);
       return place?.name === undefined ? undefined : { ...place, ...(await file.placeOf([place.name])) };
     };
-    return { values: set.values, placeOf, warnings: [...file.warnings, ...set.warnings] };
+    return { values: variables.values, placeOf, warnings: [...file.warnings, ...variables.warnings] };
   };
-  return { name, provider, ignoresCase: variables.transform === toLowerCase, setsPaths: true, read };
+  return { name, provider, ignoresCase: env.transform === undefined, setsPaths: true, read };
 }
 
 /** @throws {ConfigError} `ERR_CONFIG_PARSE` for a value that is not text. */
@@ -176,9 +168,13 @@ function textsOf(values: ConfigMap, source: string): Readonly<Record<string, str
 }
 
 function valuesReader({ values, name = 'values' }: ValuesSource): SourceReader {
-  const read = async (): Promise<Reading> => ({ values: await copy, placeOf: () => undefined, warnings: [] });
-  const copy = markHandled(new Promise<ConfigMap>((resolve) => resolve(valuesOf(values, name))));
-  return { name, ignoresCase: false, setsPaths: false, read };
+  const readCopy = (): Reading => ({
+    values: valuesOf(values, name),
+    placeOf: () => undefined,
+    warnings: [],
+  });
+  const copy = markHandled(new Promise<Reading>((resolve) => resolve(readCopy())));
+  return { name, provider: undefined, ignoresCase: false, setsPaths: false, read: () => copy };
 }
 
 function valuesOf(value: unknown, source: string): ConfigMap {

@@ -1,9 +1,9 @@
-import { callback, flag, isPlainObject, matching, required, type resolveOptions } from '../core/options.js';
+import { callback, flag, isPlainObject, matching, optional, required } from '../core/options.js';
 import { kindOf } from './config-value.js';
-import type { Reading } from './merge.js';
 import { nestedValues, type NamedEntry } from './nested-values.js';
 import { configError } from './problems.js';
 import type { ConfigWarning } from './places.js';
+import type { Reading } from './reading.js';
 
 /** Selects variables, and the keys that they set. */
 export interface VariableOptions {
@@ -32,17 +32,17 @@ export interface EnvironmentOptions extends VariableOptions {
   readonly env?: Readonly<Record<string, string | undefined>> | undefined;
 }
 
-const isText = (value: unknown): boolean => typeof value === 'string';
+const text = matching<string | undefined>(undefined, 'a string', (value) => typeof value === 'string');
 
-/** The checks of `VariableOptions`, and the defaults. */
+/** Checks of `VariableOptions`. */
 export const VARIABLE_OPTIONS = {
-  prefix: required(matching<string | undefined>(undefined, 'a string', isText)),
-  delimiter: matching('__', 'a string', isText),
-  transform: callback<NonNullable<VariableOptions['transform']>>(toLowerCase),
+  prefix: required(text),
+  delimiter: text,
+  transform: optional(callback(toLowerCase)),
   allowEmpty: flag(false),
 };
 
-/** The same of `EnvironmentOptions`. */
+/** Checks of `EnvironmentOptions`. */
 export const ENVIRONMENT_OPTIONS = {
   ...VARIABLE_OPTIONS,
   env: matching<EnvironmentOptions['env']>(
@@ -57,23 +57,21 @@ export const ENVIRONMENT_OPTIONS = {
  * @throws {ConfigError} `ERR_CONFIG_PARSE` when two variables set the same key, when a variable sets a key below the
  * value of another variable, for a forbidden key, and when `transform` returns something else.
  */
-export function environmentValues(
-  {
+export function environmentValues(options: EnvironmentOptions, source: string): Reading {
+  const {
     prefix,
-    delimiter,
-    transform,
-    allowEmpty,
-    env,
-  }: ReturnType<typeof resolveOptions<typeof ENVIRONMENT_OPTIONS>>,
-  source: string,
-): Reading {
+    delimiter = '__',
+    env = process.env,
+    transform = toLowerCase,
+    allowEmpty = false,
+  } = options;
   const empty: string[] = [];
   const links: string[] = [];
-  const entries = Object.entries(env ?? process.env).flatMap(([name, text]): NamedEntry[] => {
+  const entries = Object.entries(env).flatMap(([name, text]): NamedEntry[] => {
     if (text === undefined || !name.startsWith(prefix)) return [];
     if (text === '' && !allowEmpty) {
       // Most of a whole environment is of others.
-      if (prefix !== '' || env) empty.push(name);
+      if (prefix !== '' || options.env) empty.push(name);
       return [];
     }
     const entry: unknown = transform(name.slice(prefix.length), text);
@@ -116,6 +114,6 @@ function isEntry(value: unknown): value is Pick<NamedEntry, 'key' | 'value'> {
   return isPlainObject(value) && typeof value['key'] === 'string' && 'value' in value;
 }
 
-export function toLowerCase(name: string, value: string): { readonly key: string; readonly value: unknown } {
+function toLowerCase(name: string, value: string): { readonly key: string; readonly value: unknown } {
   return { key: name.toLowerCase(), value };
 }

@@ -3,6 +3,8 @@ import type { ResilientWatcherOptions } from '../../src/index.js';
 import type { TreeWatchOptions } from '../../src/watch/watcher-options.js';
 import type { Fs } from './actors/calls.js';
 import { EDITS, ODD_EDITS } from './actors/editors.js';
+import { HABITS } from './consumers/habits.js';
+import { STREAMS } from './consumers/streaming.js';
 import { directories, files, options, unitOfPath, volume, type Kind } from './kinds.js';
 import type { Inode } from './machine/inode.js';
 import * as views from './views.js';
@@ -23,43 +25,73 @@ const IGNORED: readonly [patterns: NonNullable<TreeWatchOptions['ignore']>, key:
 const identityOf = ({ stat: { dev, ino, size, mtimeNs, ctimeNs } }: Inode): string =>
   `stat:${dev}:${ino}:${size}:${mtimeNs}:${ctimeNs}`;
 
+const GROUP = ['/m/v/a', '/m/v/certs/key', '/m/g'];
+
 export const drawn: Kind = (world) => {
   const { choices, machine } = world;
   directories(world, '/m', '/m/v', '/m/d', '/o');
   machine.process().fs.symlinkSync('/o', '/m/o');
   volume(world, '/m/v', ['a', 'certs/key']);
-  const edits = [...Object.keys(EDITS), ...Object.keys(ODD_EDITS)];
+  const shape = choices.oneOf(['/m', '/m/d', '/m/v', 'group'] as const);
+  const isGroup = shape === 'group';
+  // A pipe makes a group unreadable.
+  const edits = [...Object.keys(EDITS), ...(isGroup ? [] : Object.keys(ODD_EDITS))];
   files(world, ['/m/d/f', `/m/d/${ODD_NAME}`, '/m/g', '/o/f'], edits);
-  const path = choices.oneOf(['/m', '/m/d', '/m/v']);
+  const isTree = shape === '/m' || (!isGroup && choices.choose(2) === 1);
+  const settleMs = choices.oneOf([50, 0, 200]);
+  const common = { ...options(world), settleMs, persistent: choices.choose(3) !== 1 };
+  const maxContentBytes = choices.oneOf([undefined, 12]);
+  const habits = { ...HABITS, ...STREAMS };
+  if (isGroup) {
+    const groupSettleMs = choices.oneOf([200, 0]);
+    return {
+      path: GROUP,
+      options: { ...common, maxContentBytes, groupSettleMs },
+      heldMs: settleMs + groupSettleMs,
+      unitOf: unitOfPath,
+      see: (fs) => shownIn(fs, views.group(fs, GROUP), (key) => key, isReadUpTo(maxContentBytes)),
+      habits,
+    };
+  }
   const [ignore, ignored] = choices.oneOf(IGNORED);
   const followLinks = choices.choose(2) === 1;
-  const content = choices.choose(4) !== 1;
-  const isTree = path !== '/m/d' || choices.choose(2) === 1;
-  const maxContentBytes = content ? choices.oneOf([undefined, 12]) : undefined;
+  const content = !isTree || choices.choose(4) !== 1;
+  // Of a volume, all files or none are read.
+  const maxFiles = shape === '/m/v' && content ? choices.oneOf([undefined, 1]) : undefined;
   const given: ResilientWatcherOptions = {
-    ...options(world),
-    maxContentBytes,
-    settleMs: choices.oneOf([50, 0, 200]),
-    persistent: choices.choose(3) !== 1,
+    ...common,
+    ...(content && { maxContentBytes, maxFiles }),
     recursive: isTree && { ignore, followLinks, content },
   };
-  const textOf = (inode: Inode, text: string): string => {
-    const isRead =
-      (content || !isTree) && (maxContentBytes === undefined || inode.bytes.length <= maxContentBytes);
-    return isRead ? text : identityOf(inode);
-  };
   const see = (fs: Fs): views.View => {
-    const keys = new Map(views.directory(fs, path, isTree));
-    if (isTree && path === '/m' && followLinks)
+    const keys = new Map(views.directory(fs, shape, isTree));
+    if (isTree && shape === '/m' && followLinks)
       for (const [key, text] of views.directory(fs, '/o', true)) keys.set(`o/${key}`, text);
-    const shown = new Map<string, string>();
-    for (const [key, text] of keys) {
-      // Keys of a volume are published before they have links.
-      const inode = fs.inodeAt(`${path}/${key}`.replace('/m/v/', '/m/v/..data/'));
-      if (inode && !(isTree && ignored.test(key))) shown.set(key, textOf(inode, text));
-    }
-    return shown;
+    if (isTree) for (const key of keys.keys()) if (ignored.test(key)) keys.delete(key);
+    const mayRead = isReadUpTo(!content || keys.size > (maxFiles ?? Infinity) ? -1 : maxContentBytes);
+    return shownIn(fs, keys, (key) => `${shape}/${key}`, mayRead);
   };
-  const { settleMs: heldMs = 50 } = given;
-  return { path, options: given, heldMs, isTree: true, unitOf: (key) => unitOfPath(`${path}/${key}`), see };
+  const unitOf = (key: string): string => unitOfPath(`${shape}/${key}`);
+  return { path: shape, options: given, heldMs: settleMs, isTree: true, unitOf, see, habits };
 };
+
+const isReadUpTo =
+  (maxContentBytes = Infinity) =>
+  ({ bytes }: Inode): boolean =>
+    bytes.length <= maxContentBytes;
+
+/** A file that is not read is told by its identity. */
+function shownIn(
+  fs: Fs,
+  keys: views.View,
+  pathOf: (key: string) => string,
+  isRead: (inode: Inode) => boolean,
+): views.View {
+  const shown: views.View = new Map();
+  for (const [key, text] of keys) {
+    // Keys of a volume are published before they have links.
+    const inode = fs.inodeAt(pathOf(key).replace('/m/v/', '/m/v/..data/'));
+    if (inode) shown.set(key, isRead(inode) ? text : identityOf(inode));
+  }
+  return shown;
+}

@@ -3,6 +3,7 @@ import type { ResilientWatcherOptions } from '../../src/index.js';
 import { exists, type Fs } from './actors/calls.js';
 import { editor, EDITS, type Edit } from './actors/editors.js';
 import { CSI_DRIVER, KUBELET, OLD_KUBELET, publisher, SLOW_DRIVER, type Payload } from './actors/volumes.js';
+import type { Habit } from './consumers/habits.js';
 import type { Watched } from './consumers/watching.js';
 import type { Needs } from './readability.js';
 import * as views from './views.js';
@@ -16,6 +17,8 @@ export interface Scene extends Watched {
   readonly isSilent?: boolean;
   /** How long a change is held that is neither a loss nor empty, ms; `SETTLE_MS` by default. */
   readonly heldMs?: number | undefined;
+  /** What a program does with it; `HABITS` by default. */
+  readonly habits?: Readonly<Record<string, Habit>>;
   /** What is read, if somebody takes permissions away. */
   readonly needs?: (fs: Fs) => Needs;
 }

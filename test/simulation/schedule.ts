@@ -91,11 +91,11 @@ async function play(world: World, kind: string): Promise<void> {
   const readability = scene.needs && new Readability(world, scene.needs);
   const isFaulty = world.isLossy || scene.needs !== undefined;
   const needsResync = world.isLossy || scene.isSilent === true;
-  const { settleMs = SETTLE_MS } = scene.options;
+  const { settleMs = SETTLE_MS, groupSettleMs = settleMs } = scene.options;
   const missingGraceMs = choices.oneOf([500, 500, 0]);
   const options = { ...scene.options, missingGraceMs, ...(needsResync && { resyncIntervalMs: 5_000 }) };
   const watching = new Watching(world, { ...scene, options });
-  const habit = choices.oneOf(Object.values(HABITS));
+  const habit = choices.oneOf(Object.values(scene.habits ?? HABITS));
   let failure: unknown;
   let late: Violation | undefined;
   try {
@@ -107,6 +107,7 @@ async function play(world: World, kind: string): Promise<void> {
     await world.through(done, 'a call of the program');
     if (failure !== undefined) throw failure as Error;
     watching.check();
+    checkKeepsAlive(world, options.persistent ?? true);
     // What is polled may be found by either.
     if (!needsResync && options.backend !== 'poll')
       watching.checkCalm(readability !== undefined, readability?.isDeaf);
@@ -117,7 +118,7 @@ async function play(world: World, kind: string): Promise<void> {
     }
     if (!isFaulty || scene.isTree !== true)
       checkReports(history, watching.reports, watching.since, {
-        settleMs,
+        settleMs: Math.min(settleMs, groupSettleMs),
         // Without a quiet period, what was empty while it was read is told.
         missingGraceMs: settleMs === 0 ? 0 : missingGraceMs,
       });
@@ -145,4 +146,11 @@ async function play(world: World, kind: string): Promise<void> {
   for (const [what, count] of Object.entries(left)) {
     if (count > 0) throw new Violation(7, `after close(), ${count} ${what} are left`);
   }
+}
+
+/** 7: an open watcher keeps the process alive, unless it is not `persistent`. */
+function checkKeepsAlive(world: World, isPersistent: boolean): void {
+  const count = pendingTimers() + world.library.persistentWatches;
+  if (count > 0 === isPersistent) return;
+  throw new Violation(7, `${count} timers and watches keep the process alive (persistent: ${isPersistent})`);
 }

@@ -47,10 +47,10 @@ export class Watching {
     this.watcher = this.#create();
   }
 
-  #create(): ResilientWatcher {
+  #create(signal?: AbortSignal): ResilientWatcher {
     const fs = this.#world.library.fs as unknown as ResilientWatcherOptions['fs'];
     const { path, options } = this.#watched;
-    const watcher = new ResilientWatcher(path, { ...options, fs, random: this.#world.random });
+    const watcher = new ResilientWatcher(path, { ...options, fs, random: this.#world.random, signal });
     watcher.on('change', (change) => this.#received(watcher, change));
     for (const name of ['unreadable', 'readable', 'degraded', 'recovered', 'restart', 'warning'] as const) {
       watcher.on(name, () => this.#event(watcher, name));
@@ -70,36 +70,32 @@ export class Watching {
   }
 
   async close(): Promise<void> {
+    await this.closes(() => this.watcher.close());
+  }
+
+  /** Closes the watcher in some way: it tells nothing afterwards. */
+  closes<T>(close: () => T): T {
     this.#world.note('program', 'closes');
-    const { watcher } = this;
-    const closed = watcher.close();
-    this.#closed.add(watcher);
-    await closed;
+    const result = close();
+    this.#closed.add(this.watcher);
+    return result;
   }
 
   /** A new watcher of the same target. The old one is closed. */
-  async restart(): Promise<void> {
+  async restart(signal?: AbortSignal): Promise<void> {
     this.reports = [];
     this.told = [];
     this.#last = undefined;
-    this.watcher = this.#create();
+    this.watcher = this.#create(signal);
     await this.start();
   }
 
   #received(watcher: ResilientWatcher, change: Change): void {
     this.#event(watcher, `change (${change.cause})`);
-    const { previous, current, added, changed, removed } = change;
-    const before = textOf(previous);
-    const view = new Map(before);
-    const now = textOf(current);
-    for (const key of removed)
-      if (!view.delete(key)) this.#violated(new Violation(4, `"${key}" was not there`));
-    for (const key of [...added, ...changed]) {
-      if (added.includes(key) === view.has(key))
-        this.#violated(new Violation(4, `"${key}" is added or changed`));
-      view.set(key, now.get(key) ?? '');
-    }
-    if (!isSame(view, now)) this.#violated(new Violation(4, 'added, changed and removed do not sum up'));
+    const { previous, current } = change;
+    const [before, now] = [textOf(previous), textOf(current)];
+    const wrong = summedUp(change);
+    if (wrong) this.#violated(wrong);
     if (this.#last && !isSame(before, textOf(this.#last.current))) {
       this.#violated(new Violation(4, 'previous is not what was told last'));
     }
@@ -150,11 +146,23 @@ export class Watching {
   }
 }
 
+/** 4: `added`, `changed` and `removed`, applied to `previous`, give `current`. */
+export function summedUp({ previous, current, added, changed, removed }: Change): Violation | undefined {
+  const view = textOf(previous);
+  const now = textOf(current);
+  for (const key of removed) if (!view.delete(key)) return new Violation(4, `"${key}" was not there`);
+  for (const key of [...added, ...changed]) {
+    if (added.includes(key) === view.has(key)) return new Violation(4, `"${key}" is added or changed`);
+    view.set(key, now.get(key) ?? '');
+  }
+  return isSame(view, now) ? undefined : new Violation(4, 'added, changed and removed do not sum up');
+}
+
 /** A file that could not be read is compared by its inode and times. */
 export function textOf({ files }: Change['current']): Map<string, string> {
   return new Map([...files].map(([key, { content, digest }]) => [key, content ? String(content) : digest]));
 }
 
-function isSame(one: ReadonlyMap<string, string>, other: ReadonlyMap<string, string>): boolean {
+export function isSame(one: ReadonlyMap<string, string>, other: ReadonlyMap<string, string>): boolean {
   return one.size === other.size && [...one].every(([key, text]) => other.get(key) === text);
 }

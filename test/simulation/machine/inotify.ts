@@ -67,6 +67,12 @@ export class EventQueue {
     return this.#watches.size;
   }
 
+  /** How many handles keep the process alive. */
+  get persistent(): number {
+    const handles = [...this.#watches.values()].flatMap((watch) => [...watch.handles]);
+    return handles.filter(({ isPersistent }) => isPersistent).length;
+  }
+
   /** The watch of this inode. There is only one for each inode. @param mayAdd whether the limit of watches allows another. */
   watch(inode: Inode, ownName: string, mayAdd: () => boolean): Watch {
     const known = inode.watches.find(({ queue }) => queue === this);

@@ -99,6 +99,11 @@ export class Process {
     return { descriptors, watches: this.#events?.watches ?? 0 };
   }
 
+  /** How many of its native watches keep it alive. */
+  get persistentWatches(): number {
+    return this.#events?.persistent ?? 0;
+  }
+
   /** As `fs.watch`. */
   watch(path: string, isPersistent: boolean): NativeWatcher {
     const { limits } = this.machine;
