@@ -76,10 +76,7 @@ export function parseKey(path: string, bytes: Buffer, passphrase?: Passphrase): 
   if (!block?.isComplete) throw new TlsError('ERR_TLS_PEM', `"${path}" ${whyNo('private key', bytes)}`);
   const isLocked = block.label.startsWith('ENCRYPTED') || block.text.includes('Proc-Type: 4,ENCRYPTED');
   if (!isLocked) return { key: parsedKey(path, block), pem: `${block.text}\n` };
-  if (!passphrase) {
-    const fix = 'give the file of the passphrase, or store the key without one: openssl pkey -in FILE';
-    throw new TlsError('ERR_TLS_PEM', `The private key in "${path}" is protected by a passphrase; ${fix}`);
-  }
+  if (!passphrase) throw lockedError(path);
   try {
     return withPem(createPrivateKey({ key: block.text, passphrase: passphrase.text }));
   } catch (cause) {
@@ -101,10 +98,13 @@ export function withPem(key: KeyObject): PrivateKey {
   return { key, pem: key.export({ type: 'pkcs8', format: 'pem' }) as string };
 }
 
-/** The passphrase may belong to another key: its own may follow. */
-export function lockedError(path: string, passphrase: Passphrase | undefined, cause: unknown): TlsError {
-  const which = passphrase ? `The passphrase in "${passphrase.path}"` : 'An empty passphrase';
-  const message = `${which} does not open the private key in "${path}"; one of them may be older, or damaged`;
+/** A key that no passphrase opens, or not this one, which may belong to another key: its own may follow. */
+export function lockedError(path: string, passphrase?: Passphrase, cause?: unknown): TlsError {
+  if (!passphrase) {
+    const fix = 'give the file of the passphrase: { cert, key, passphrase } or { pfx, passphrase }';
+    return new TlsError('ERR_TLS_PEM', `The private key in "${path}" is protected by a passphrase; ${fix}`);
+  }
+  const message = `The passphrase in "${passphrase.path}" does not open the private key in "${path}"; one of them may be older, or damaged`;
   return new TlsError('ERR_TLS_MISMATCH', message, { cause });
 }
 

@@ -27,7 +27,7 @@ interface Identity {
 /** @throws {TlsError} if the key does not match the certificate, or the passphrase the key. */
 export function identityOf({ cert, key, isPfx, passphrase: secret }: TlsPlaces): Identity | undefined {
   if (!cert || !key) return undefined;
-  const passphrase = secret && { path: secret.path, text: passphraseIn(bytesOf(secret)) };
+  const passphrase = secret && passphraseIn(secret);
   return isPfx ? fromPkcs12(cert, passphrase) : fromPem(cert, key, passphrase);
 }
 
@@ -76,9 +76,18 @@ function withBytes(chain: Chain, cert: string, { pem }: PrivateKey): Identity {
   return { chain, pair: { cert: Buffer.from(cert, 'latin1'), key: Buffer.from(pem, 'latin1') } };
 }
 
-/** Editors and `echo` end a file with a line break. */
-function passphraseIn(bytes: Buffer): string {
-  return bytes.toString('utf8').replace(/\r?\n$/, '');
+/** Editors and `echo` end a file with a line break. The option of that name in Node.js is the passphrase itself. */
+function passphraseIn(place: TlsPlace): Passphrase {
+  if (!place.file) {
+    const message = `There is no file "${place.path}", where TlsFiles reads the passphrase: "passphrase" is a path`;
+    throw new TlsError('ERR_TLS_MISSING', message);
+  }
+  return {
+    path: place.path,
+    text: bytesOf(place)
+      .toString('utf8')
+      .replace(/\r?\n$/, ''),
+  };
 }
 
 /** @throws {TlsError} `ERR_TLS_MISSING`, `ERR_TLS_PEM`. */

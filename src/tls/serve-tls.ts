@@ -173,7 +173,7 @@ export class ServedTls extends Component<ComponentEvents, ServedTlsStatus> {
 
   #noAuthority(): TlsError {
     const why = 'with the roots of Node.js, any public authority could issue them';
-    const message = `serveTls: clients are asked for certificates, but neither ${this.#files.path} nor the server has a CA bundle: ${why}`;
+    const message = `serveTls: clients are asked for certificates, but neither ${this.#files.path} nor the server has a CA bundle: ${why}; name one as "ca", or add ca.crt`;
     return new TlsError('ERR_TLS_CA', message);
   }
 

@@ -78,7 +78,7 @@ function namedPaths(given: TlsPaths): TlsLayout {
   const isUsable = identities.length === 1 || (identities.length === 0 && given.ca !== undefined);
   if (!isUsable || !isWhole || (given.passphrase !== undefined && identities.length === 0)) {
     const wanted = 'cert and key, or bundle, or pfx, each with or without passphrase and ca; or only ca';
-    throw new TypeError(`TlsFiles: paths must name ${wanted}`);
+    throw new TypeError(`TlsFiles: paths must name ${wanted}; got ${names.join(', ') || 'none'}`);
   }
   const paths = new Map(names.map((name) => [name, absolutePath(checkPath('TlsFiles', name, given[name]))]));
   const both = paths.get('bundle') ?? paths.get('pfx');

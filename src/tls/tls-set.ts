@@ -33,7 +33,7 @@ export interface ParsedSet extends Oddities {
  */
 export function parseSet(places: TlsPlaces, parsing: Parsing): ParsedSet {
   const { now, path, revision, previous } = parsing;
-  for (const place of [places.cert, places.key, places.passphrase, places.ca]) if (place) bytesOf(place);
+  for (const place of [places.cert, places.key, places.ca]) if (place) bytesOf(place);
   const identity = identityOf(places);
   const bundle = bundleOf(places.ca);
   const expired = bundle && places.ca && whyExpired(places.ca.path, bundle.authorities, now);

@@ -126,6 +126,30 @@ describe.each([
   });
 });
 
+test('a PKCS#12 file without its passphrase is told as such, and not as one that is damaged', async () => {
+  const { files } = mount({ pfx: pkcs12(first, PASSPHRASE) }, 'pfx');
+  await files.start();
+  expect(files.status().rejected).toMatchObject({
+    code: 'ERR_TLS_PEM',
+    message: expect.stringMatching(/is protected by a passphrase; give the file/) as string,
+  });
+});
+
+test('a passphrase that is no path is told as such', async () => {
+  const { files } = mount({ pfx: pkcs12(first, PASSPHRASE) }, 'pfx', 'passphrase');
+  await files.start();
+  expect(files.status().rejected).toMatchObject({
+    code: 'ERR_TLS_MISSING',
+    message: expect.stringMatching(/where TlsFiles reads the passphrase: "passphrase" is a path$/) as string,
+  });
+});
+
+test('paths that are no set are refused with those that were given', () => {
+  const given: TlsPaths = { pfx: '/a', cert: '/b' };
+  expect(() => new TlsFiles(given)).toThrow(/^TlsFiles: paths must name cert and key, .*; got cert, pfx$/);
+  expect(() => new TlsFiles({})).toThrow(/; got none$/);
+});
+
 describe('a PKCS#12 file', () => {
   test.each<[name: string, flags: readonly string[]]>([
     ['of cert-manager (RC2 and 3DES)', LEGACY],

@@ -38,7 +38,8 @@ export async function grpcServerCredentials(
   if (!current.cert)
     throw new TlsError('ERR_TLS_MISSING', `A server needs a certificate, but ${files.path} has none`);
   if (requireClientCertificate && !current.ca) {
-    throw new TlsError('ERR_TLS_CA', `Client certificates are required, but ${files.path} has no CA bundle`);
+    const message = `Client certificates are required, but ${files.path} has no CA bundle: name it as "ca", or add ca.crt`;
+    throw new TlsError('ERR_TLS_CA', message);
   }
   const provider = new TlsFilesProvider(files);
   // The names of the parameters put the CA first, but the implementation and the types put the identity first.
