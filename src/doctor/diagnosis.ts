@@ -1,6 +1,6 @@
 /** Finds out why a path never shows an update, or only late. */
 import nodeFileSystem from 'node:fs';
-import { access, constants, readdir } from 'node:fs/promises';
+import { access, constants, readdir, stat } from 'node:fs/promises';
 import { geteuid } from 'node:process';
 
 import { isoTime, systemClock, type Clock } from '../core/clock.js';
@@ -32,7 +32,10 @@ export interface Diagnosis {
   readonly mounts: readonly { readonly path: string; readonly type: string }[];
   /** The target of `..data`; null outside a volume. */
   readonly revision: string | null;
-  /** When the revision was published, epoch ms, by the timestamp of its directory or file; null if unknown. */
+  /**
+   * When the revision was published, or the file or an entry of the plain directory was changed, epoch ms, by the
+   * timestamps of the file system; null if unknown.
+   */
   readonly revisionAt: number | null;
   /** The use of the inotify limits of this user; null if there is no `/proc`. */
   readonly inotify: InotifyUsage | null;
@@ -66,7 +69,7 @@ export async function diagnose(
   const [found, inotify] = await Promise.all([resolution(target, mounts), inotifyUsage()]);
   const isFound = found.kind === 'found';
   const realPath = isFound ? found.path : null;
-  const revisionAt = isFound ? Number(found.stat.ctimeNs / 1_000_000n) : null;
+  const revisionAt = isFound ? await changedAt(found) : null;
   const passed = mountsOf(found, mounts);
   const findings = [
     ...endFindings(target, found),
@@ -109,6 +112,17 @@ function* throughVolume(path: string, disk: Disk): Steps<Resolution> {
 function linksIn({ route: { links } }: Resolution): Diagnosis['links'] {
   const hops = links === '' ? [] : links.split('\0');
   return hops.flatMap((target, at) => (at % 2 === 1 ? [{ path: hops[at - 1] ?? '', target }] : []));
+}
+
+/** A plain directory does not change with the files in it. */
+async function changedAt(found: Extract<Resolution, { kind: 'found' }>): Promise<number> {
+  let latest = Number(found.stat.ctimeNs / 1_000_000n);
+  if (!found.stat.isDirectory() || found.route.revision !== undefined) return latest;
+  for (const entry of await readdir(found.path).catch(() => [])) {
+    const { ctimeMs } = await stat(within(found.path, entry)).catch(() => ({ ctimeMs: 0 }));
+    latest = Math.max(latest, Math.trunc(ctimeMs));
+  }
+  return latest;
 }
 
 /** The mounts on the path, each once. */

@@ -1,5 +1,5 @@
 /** What `diagnose` says when the clock of the machine is wrong. */
-import { writeFileSync } from 'node:fs';
+import { mkdirSync, utimesSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
 import { diagnose } from 'resilient-watcher/doctor';
@@ -32,4 +32,18 @@ test.each([
   ['a clock that is three hours ahead, and a token', 3 * HOUR_MS, token(), ['TOKEN_STALE']],
 ])('%s', async (_, aheadMs, contents, ids) => {
   expect(await findingsWhen(aheadMs, contents)).toEqual(ids);
+});
+
+test('a plain directory was changed when a file in it was written', async () => {
+  const directory = join(temporaryDirectory(), 'tls');
+  mkdirSync(directory);
+  writeFileSync(join(directory, 'tls.crt'), 'one');
+  const before = await diagnose(directory);
+  // The change of a file shows in no timestamp of its directory.
+  await expect
+    .poll(async () => {
+      utimesSync(join(directory, 'tls.crt'), 1, 1);
+      return (await diagnose(directory)).revisionAt;
+    })
+    .toBeGreaterThan(before.revisionAt ?? Infinity);
 });

@@ -14,6 +14,8 @@ import type { LineFormat } from './tested-program.js';
 /** More sequences would slow each other down: a program may need more than one core to start in time. */
 const MOST_JOBS = 4;
 
+const WHERE_PROGRAM = 'the program follows after --, with {path} where the path belongs';
+
 const HELP = `Usage: watch-conformance [options] -- <command with {path}>
 
 Tests a file watcher, in any language, with the sequences of system calls that Kubernetes makes.
@@ -74,7 +76,7 @@ async function main(args: readonly string[]): Promise<number> {
   }
   const command = at < 0 ? [] : args.slice(at + 1);
   if (!command.some((part) => part.includes('{path}'))) {
-    throw new UsageError('the program follows after --, with {path} where the path belongs');
+    throw new UsageError(WHERE_PROGRAM);
   }
   checkExecutable(command[0] ?? '');
   if (isMeasure && flags.format !== 'text' && flags.format !== 'json') {
@@ -116,8 +118,9 @@ function say(text: string): number {
 
 function flagsOf(args: readonly string[]): Flags {
   try {
-    const { values } = parseArgs({
+    const { values, positionals } = parseArgs({
       args: [...args],
+      allowPositionals: true,
       options: {
         only: { type: 'string', multiple: true, default: [] },
         timeout: { type: 'string' },
@@ -129,6 +132,8 @@ function flagsOf(args: readonly string[]): Flags {
         help: { type: 'boolean', default: false },
       },
     });
+    // A program without the `--` before it.
+    if (positionals.length > 0) throw new UsageError(WHERE_PROGRAM);
     return {
       only: values.only,
       timeoutMs: values.timeout === undefined ? undefined : count('timeout', values.timeout),

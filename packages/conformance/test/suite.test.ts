@@ -205,6 +205,7 @@ test('a wrong command line, and a program that is not there, end it at once with
   const cases: readonly (readonly [args: readonly string[], says: RegExp])[] = [
     [['--', './watch'], /with \{path\} where the path belongs/],
     [[], /the program follows after --/],
+    [['python3', 'watch.py', '{path}'], /the program follows after --/],
     [['--only', 'swop', '--', 'sh', '{path}'], /there is no sequence swop; --list shows all/],
     [['--jobs', '0', '--', 'sh', '{path}'], /--jobs must be a number from 1/],
     [['--format', 'xml', '--', 'sh', '{path}'], /--format must be text or json or tap or junit/],
