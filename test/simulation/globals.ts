@@ -30,11 +30,13 @@ class SimulatedDate extends Date {
 
 Object.assign(globalThis, {
   Date: SimulatedDate,
-  performance: { now: time.monotonic },
   setTimeout: time.setTimeout,
   clearTimeout: time.clearTimeout,
   setImmediate: time.setImmediate,
   clearImmediate: time.clearImmediate,
+});
+process.hrtime = Object.assign((): [number, number] => [0, 0], {
+  bigint: () => BigInt(Math.round(time.monotonic() * 1e6)),
 });
 Math.random = () => random();
 const randomUUID = (): string =>

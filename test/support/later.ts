@@ -12,7 +12,7 @@ let passedMs = 0;
 export async function later<T>(hours: number, work: () => T | Promise<T>): Promise<T> {
   passedMs += 2 * HOUR_MS;
   const now = vi.spyOn(systemClock, 'now').mockReturnValue(Date.now() + hours * HOUR_MS);
-  const monotonic = vi.spyOn(systemClock, 'monotonic').mockReturnValue(performance.now() + passedMs);
+  const monotonic = vi.spyOn(systemClock, 'monotonic').mockReturnValue(systemClock.monotonic() + passedMs);
   try {
     return await work();
   } finally {

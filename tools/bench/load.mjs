@@ -1,6 +1,7 @@
 /**
- * How long `import` takes, in a process that has just started: `node tools/bench/run.mjs load [--rounds=15]`. The entry points
- * of the library and the peers take turns; the empty module shows what an import costs by itself.
+ * How long `import` takes, in a process that has just started, and the processor time of that process:
+ * `node tools/bench/run.mjs load [--rounds=21]`. The entry points of the library and the peers take turns; the empty module
+ * shows what an import and a process cost by themselves.
  */
 import { execFileSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
@@ -9,7 +10,7 @@ import { barChart, writeChart } from './chart.mjs';
 import { chokidars } from './chokidar.mjs';
 
 const rounds = Number(
-  process.argv.find((argument) => argument.startsWith('--rounds='))?.slice('--rounds='.length) ?? 15,
+  process.argv.find((argument) => argument.startsWith('--rounds='))?.slice('--rounds='.length) ?? 21,
 );
 
 const MODULES = {
@@ -25,20 +26,31 @@ const here = fileURLToPath(new URL('.', import.meta.url));
 const times = new Map(Object.keys(MODULES).map((name) => [name, []]));
 for (let round = 0; round < rounds; round += 1) {
   for (const [name, module] of Object.entries(MODULES)) {
-    const code = `const at = performance.now(); await import(${JSON.stringify(module)}); console.log(performance.now() - at)`;
+    const code = `const at = process.hrtime.bigint(); await import(${JSON.stringify(module)});
+      const ms = Number(process.hrtime.bigint() - at) / 1e6; const { user, system } = process.cpuUsage();
+      console.log(JSON.stringify({ ms, cpuMs: (user + system) / 1e3 }))`;
     const options = { cwd: here, encoding: 'utf8' };
     times
       .get(name)
-      .push(Number(execFileSync(process.execPath, ['--input-type=module', '-e', code], options)));
+      .push(JSON.parse(execFileSync(process.execPath, ['--input-type=module', '-e', code], options)));
   }
 }
 
+const sorted = (numbers) => numbers.toSorted((one, other) => one - other);
+const median = (numbers) => sorted(numbers)[Math.floor(numbers.length / 2)];
+
+const [empty] = times.values();
 const rows = [...times].map(([name, all]) => {
-  all.sort((one, other) => one - other);
-  return { name, p50: all[Math.floor(all.length / 2)], best: all[0] };
+  const ms = all.map((each) => each.ms);
+  // Of the same round, because other work on the machine makes every process slower.
+  const cpuMs = all.map((each, round) => each.cpuMs - empty[round].cpuMs);
+  return { name, p50: median(ms), best: sorted(ms)[0], cpuMs: median(cpuMs) };
 });
-console.log('\n### Loading\n\n| | p50 ms | best ms |\n| --- | --: | --: |');
-for (const { name, p50, best } of rows) console.log(`| ${name} | ${p50.toFixed(1)} | ${best.toFixed(1)} |`);
+console.log(
+  '\n### Loading\n\n| | p50 ms | best ms | CPU beyond the empty module, p50 ms |\n| --- | --: | --: | --: |',
+);
+for (const { name, p50, best, cpuMs } of rows)
+  console.log(`| ${name} | ${p50.toFixed(1)} | ${best.toFixed(1)} | ${cpuMs.toFixed(1)} |`);
 writeChart(
   'load',
   barChart({
