@@ -101,7 +101,7 @@ export function reloadActionOf(action: readonly Action[], flags: RunFlags, sessi
       clock: session.io.clock,
     }),
   );
-  report(reload, session);
+  report(reload, session, exitOnError ? 'error' : 'warn');
   if (exitOnError) {
     for (const event of ['failed', 'rejected'] as const) reload.on(event, () => session.end(EXIT.failed));
   }
@@ -168,8 +168,11 @@ function signalsOf({ signal: signals, pidFile, process: processName }: ActionFla
   return signals.map((signal) => signalAction(signal, target));
 }
 
-/** Prints the events of a `ReloadAction`. */
-function report(reload: ReloadAction, { output }: Session): void {
+/**
+ * Prints the events of a `ReloadAction`.
+ * @param failure the level of a failure: one that ends the program is an error.
+ */
+function report(reload: ReloadAction, { output }: Session, failure: 'warn' | 'error'): void {
   const { name: action } = reload;
   const shown = oneLine(action);
   reload.on('started', ({ attempt }) => {
@@ -182,10 +185,10 @@ function report(reload: ReloadAction, { output }: Session): void {
   });
   reload.on('failed', ({ error: { message, code }, attempt, retryDelayMs }) => {
     const next = retryDelayMs === null ? 'not retried' : `next attempt in ${Math.round(retryDelayMs)} ms`;
-    output.log('warn', 'failed', `${message}; ${next}`, { action, attempt, code, retryDelayMs });
+    output.log(failure, 'failed', `${message}; ${next}`, { action, attempt, code, retryDelayMs });
   });
   reload.on('rejected', ({ error: { message, code } }) => {
-    output.log('warn', 'rejected', `the check failed, so nothing was done: ${message}`, { action, code });
+    output.log(failure, 'rejected', `the check failed, so nothing was done: ${message}`, { action, code });
   });
   reload.on('error', ({ message }) => output.log('error', 'error', message));
 }

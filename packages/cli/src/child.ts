@@ -10,6 +10,7 @@
 import { errnoOf } from 'resilient-watcher/internal';
 
 import { ProcessGroup } from './action.js';
+import { whyNotStarted } from './action/not-started.js';
 import { EXIT } from './exit-code.js';
 import { exitCodeOf, STOPPING_SIGNALS, type Session } from './session.js';
 
@@ -34,6 +35,8 @@ export class Child {
   /** Also undefined while it is stopped. */
   #group: ProcessGroup | undefined;
   #stopping: Promise<void> | undefined;
+  /** The last signal that the command got, if it was for a change. */
+  #reloadSignal: NodeJS.Signals | undefined;
 
   /** @param session ends with the command. */
   constructor(command: readonly string[], session: Session, flags: StopFlags = {}) {
@@ -49,7 +52,14 @@ export class Child {
 
   /** Signals the command. Has no effect if it is not running. */
   signal(signal: NodeJS.Signals): void {
+    this.#reloadSignal = undefined;
     this.#group?.signalLeader(signal);
+  }
+
+  /** Signals the command because of a change. A command without a handler ends. */
+  reload(signal: NodeJS.Signals): void {
+    this.signal(signal);
+    this.#reloadSignal = signal;
   }
 
   start(): void {
@@ -65,7 +75,9 @@ export class Child {
       group.exited.then(
         ({ code, signal }) => {
           // Not when it was stopped.
-          if (this.#group === group) session.end(exitCodeOf(code, signal));
+          if (this.#group !== group) return;
+          if (signal !== null && signal === this.#reloadSignal) this.#reportUnhandled(program, signal);
+          session.end(exitCodeOf(code, signal));
         },
         (error: unknown) => this.#notStarted(error as Error),
       );
@@ -88,10 +100,17 @@ export class Child {
     return this.stop();
   }
 
+  #reportUnhandled(program: string, signal: NodeJS.Signals): void {
+    const advice = 'use --on-change restart, or --on-change with the signal that makes it reload';
+    const message = `${program}: ${signal} ends it, so it cannot be told of a change this way; ${advice}`;
+    this.#session.output.log('warn', 'unhandled-signal', message, { program, signal });
+  }
+
   #notStarted(error: Error): void {
     const isMissing = errnoOf(error) === 'ENOENT';
-    const reason = isMissing ? 'no such program' : error.message;
-    this.#session.output.log('error', 'error', `cannot start ${this.#command[0]}: ${reason}`);
+    const [program = ''] = this.#command;
+    const reason = whyNotStarted(program, error);
+    this.#session.output.log('error', 'error', `cannot start ${program}: ${reason}`);
     this.#session.end(isMissing ? EXIT.notFound : EXIT.notExecutable);
   }
 }

@@ -4,7 +4,7 @@ import { text as readAll } from 'node:stream/consumers';
 import type { Command } from 'commander';
 import type { YAMLParseError } from 'yaml';
 import { diagnose, type Diagnosis, type Finding as FindingAtPath } from 'resilient-watcher/doctor';
-import { durationText, isoTime } from 'resilient-watcher/internal';
+import { durationText, errnoOf, isoTime } from 'resilient-watcher/internal';
 
 import { checkPaths, each, text } from './arguments.js';
 import { EXIT, ExitError } from './exit-code.js';
@@ -71,7 +71,12 @@ async function documentsIn(file: string, { stdin }: Io): Promise<unknown[]> {
     throw new ExitError(EXIT.usage, `${says}: ${(cause as Error).message}`);
   };
   const reading = file === '-' ? readAll(stdin()) : readFile(file, 'utf8');
-  const manifests = await reading.catch((cause: unknown) => refuse(`${name} cannot be read`, cause));
+  const manifests = await reading.catch((cause: unknown) => {
+    const errno = errnoOf(cause);
+    if (errno === 'ENOENT') throw new ExitError(EXIT.usage, `${name} does not exist`);
+    if (errno === 'EISDIR') throw new ExitError(EXIT.usage, `${name} is a directory; name the files in it`);
+    return refuse(`${name} cannot be read`, cause);
+  });
   let values: unknown[];
   try {
     values = jsonIn(manifests) ?? (await yamlIn(manifests));
@@ -97,7 +102,11 @@ async function yamlIn(manifests: string): Promise<unknown[]> {
   // As Kubernetes reads it: 0400 is octal.
   const documents = [...parseAllDocuments(manifests, { version: '1.1' })];
   const [error] = documents.flatMap(({ errors }) => errors);
-  if (error) throw new Error(`${error.code}${placeOf(error)}${adviceFor(manifests)}`);
+  if (error) {
+    // Its message may quote the manifest.
+    const what = error.code.toLowerCase().replaceAll('_', ' ');
+    throw new Error(`${what}${placeOf(error)}${adviceFor(manifests)}`);
+  }
   // Throws for aliases that expand to millions of values.
   return documents.map((document): unknown => document.toJS());
 }

@@ -3,6 +3,7 @@ import { constants } from 'node:fs';
 import { access, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 
+import { adviceFor } from './action/not-started.js';
 import type { Session } from './session.js';
 
 /** Not an error: the program may be on a volume that is filled later. */
@@ -18,7 +19,8 @@ export async function warnOfMissingProgram(
     if (await isExecutable(isPath ? program : join(directory, program))) return;
   }
   const place = isPath ? '' : ' in PATH';
-  const message = `${program}: no such program${place}; actions fail until there is one`;
+  const advice = adviceFor(program) || '; actions fail until there is one';
+  const message = `${program}: no such program${place}${advice}`;
   output.log('warn', 'missing-program', message, { program });
 }
 

@@ -137,8 +137,8 @@ function ruleOf(
     problems.push(key);
     report(`${place}.${key}`, what);
   };
-  const paths = valueOf('paths', givenPaths, list, wrong) ?? [];
-  const command = valueOf('command', givenCommand, list, wrong) ?? [];
+  const paths = valueOf('paths', givenPaths, list('[/etc/app]'), wrong) ?? [];
+  const command = valueOf('command', givenCommand, list('[nginx, -s, reload]'), wrong) ?? [];
   const flags = flagsOf(given, wrong);
   if (problems.length > 0) return undefined;
   try {
@@ -203,9 +203,11 @@ function several<T>(read: (text: string) => T): Read<T[]> {
   return (value) => (Array.isArray(value) ? elements(value, read) : [one(read)(value)]);
 }
 
-function list(value: unknown): string[] {
-  if (!Array.isArray(value)) throw new Error('It must be a list.');
-  return elements(value, String);
+function list(example: string): Read<string[]> {
+  return (value) => {
+    if (!Array.isArray(value)) throw new Error(`It must be a list, as in ${example}.`);
+    return elements(value, String);
+  };
 }
 
 function elements<T>(values: readonly unknown[], read: (text: string) => T): T[] {

@@ -79,7 +79,7 @@ async function runRun({ paths, flags, command, session }: Invocation<Flags>): Pr
           actionOf('restart', 'stop', () => (missing().length > 0 ? undefined : child.stop())),
           actionOf('restart', 'start', startWhenComplete),
         ]
-      : [actionOf(onChange, 'signal', () => child.signal(onChange))],
+      : [actionOf(onChange, 'signal', () => child.reload(onChange))],
     flags,
     session,
   );

@@ -144,7 +144,7 @@ async function refresh(flags: TokenFlags, sink: TokenSink, session: Session): Pr
     if (once) session.end(EXIT.ok);
   });
   const failed = (event: string, { message, code }: ResilientError, next = ''): void => {
-    output.log('warn', event, message + next, { code });
+    output.log(once ? 'error' : 'warn', event, message + next, { code });
     if (once) session.end(EXIT.failed);
   };
   refresher.on('retry', ({ error, delayMs }) =>

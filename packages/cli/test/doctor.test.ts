@@ -1,7 +1,7 @@
 /** `doctor` of paths, tokens, certificates and manifests. */
 import { spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 
 import type { Diagnosis } from 'resilient-watcher/doctor';
 import { CertificateSigner } from '@resilient-watcher/local-api-server';
@@ -119,12 +119,19 @@ test('--manifest lints files or stdin, and its exit code is that of the worst fi
   const broken = await runMain(['doctor', '--manifest', file]);
   expect([broken.code, broken.stderr]).toEqual([
     2,
-    expect.stringMatching(/is not YAML: .* at line 2, column \d+; render a chart with `helm template` first/),
+    expect.stringMatching(
+      /is not YAML: [a-z ]+ at line 2, column \d+; render a chart with `helm template` first/,
+    ),
   ]);
   const empty = await runMain(['doctor', '--manifest', '-'], { input: '' });
   expect([empty.code, empty.stderr]).toEqual([2, expect.stringContaining('stdin contains no manifest')]);
-  const missing = await runMain(['doctor', '--manifest', `${file}.not`]);
-  expect([missing.code, missing.stderr]).toEqual([2, expect.stringContaining('cannot be read')]);
+  for (const [path, says] of [
+    [`${file}.not`, 'm.yaml.not does not exist'],
+    [dirname(file), 'is a directory; name the files in it'],
+  ] as const) {
+    const refused = await runMain(['doctor', '--manifest', path]);
+    expect([refused.code, refused.stderr]).toEqual([2, expect.stringContaining(says)]);
+  }
 });
 
 test('--audience: a token for others is never accepted, and one for several is', async () => {

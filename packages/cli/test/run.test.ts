@@ -81,7 +81,23 @@ test('a command that does not exist ends it with 127, one that is not executable
   const missing = await runMain(['run', mounted.directory, '--', 'no-such-program']);
   expect([missing.code, missing.stderr]).toEqual([127, expect.stringContaining('no such program')]);
   const denied = await runMain(['run', mounted.directory, '--', mounted.path('n')]);
-  expect(denied.code).toBe(126);
+  expect([denied.code, denied.stderr]).toEqual([126, expect.stringContaining('n: it is not executable')]);
+});
+
+test('a command that its signal ends is said not to handle it, and one that ends otherwise is not', async () => {
+  const mounted = volume();
+  const program = startMain(['run', mounted.directory, '--', '/bin/sh', '-c', 'echo up; exec sleep 1000']);
+  await program.until(/^up$/m);
+  mounted.publish({ n: '1' });
+  const { code, stderr } = await program.finished();
+  expect([code, stderr]).toEqual([
+    128 + 1,
+    expect.stringMatching(/WARN +\/bin\/sh: SIGHUP ends it, .* use --on-change restart/),
+  ]);
+  const hungUp = startMain(['run', mounted.directory, '--', '/bin/sh', '-c', 'echo up; exec sleep 1000']);
+  await hungUp.until(/^up$/m);
+  hungUp.signal('SIGHUP');
+  expect((await hungUp.finished()).stderr).not.toContain('WARN');
 });
 
 test('restart replaces a command that ignores SIGTERM, with its children, after its check', async () => {

@@ -58,7 +58,7 @@ describe('a failure with --once ends with 1 and says what to do', () => {
     const scene = await clusterScene();
     const { flags } = await account(scene);
     await breaks(scene);
-    const { code, stderr } = await runMain(['token', ...flags, '--once']);
+    const { code, stderr } = await runMain(['token', ...flags, '--once', '--log-level', 'error']);
     expect([code, stderr]).toEqual([1, expect.stringMatching(says)]);
   });
 

@@ -97,7 +97,11 @@ test('an address in use is reported as such', async () => {
 
 test.each([
   ['rules: [{ paths: [/tmp], exec: [true] }]', 'rules.0.exec.0: It must be a string.'],
-  ['rules: [{ paths: [/tmp] }, { paths: /tmp }]', 'rules.1.paths: It must be a list.'],
+  ['rules: [{ paths: [/tmp] }, { paths: /tmp }]', 'rules.1.paths: It must be a list, as in [/etc/app].'],
+  [
+    'rules: [{ paths: [/tmp], command: nginx -s reload }]',
+    'rules.0.command: It must be a list, as in [nginx, -s, reload].',
+  ],
   [
     'rules: [{ paths: [/tmp], exce: echo two }]',
     'rules.0.exce: unknown key; the keys are paths, command, check, cooldown, exec, ',

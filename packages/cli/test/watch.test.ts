@@ -165,7 +165,7 @@ describe('signals', () => {
     const program = watch([mounted.directory], '--signal', 'HUP', '--pid-file', file);
     await event(program, 'ready');
     mounted.publish({ n: '1' });
-    await event(program, 'failed', ({ message }) => String(message).includes('cannot be read (ENOENT)'));
+    await event(program, 'failed', ({ message }) => String(message).includes('the file does not exist'));
     writeFileSync(file, '');
     mounted.publish({ n: '2' });
     await event(program, 'failed', ({ message }) =>
@@ -186,7 +186,9 @@ describe('signals', () => {
     await event(program, 'ready');
     mounted.publish({ n: '1' });
     expect(await program.exit).toBe(1);
-    expect((await event(program, 'failed'))['message']).toContain(`process ${pid} does not exist`);
+    const failed = await event(program, 'failed');
+    expect(failed).toMatchObject({ level: 'error' });
+    expect(failed['message']).toContain(`process ${pid} does not exist`);
   });
 });
 
@@ -269,6 +271,15 @@ test('a program that does not exist is named at the start, and used once it does
   await event(program, 'failed');
   writeFileSync(hook, '#!/bin/sh\n', { mode: 0o755 });
   await succeededWith(program, mounted.revision);
+});
+
+test('a command line in one word is said to be no program, with what to do', async () => {
+  const mounted = volume();
+  const program = watch([mounted.directory], '--', 'true with arguments');
+  const advice = 'its arguments have to be words of their own';
+  expect((await event(program, 'missing-program'))['message']).toContain(advice);
+  mounted.publish({ n: '1' });
+  expect((await event(program, 'failed'))['message']).toContain(advice);
 });
 
 test('output that nobody reads is kept up to a limit, and the rest is counted', async () => {

@@ -1,5 +1,4 @@
 import {
-  errnoOf,
   flag,
   isStringMap,
   matching,
@@ -10,7 +9,8 @@ import {
   resolveOptions,
 } from 'resilient-watcher/internal';
 
-import { type Action, type ActionError, actionFailed } from './action.js';
+import { type Action, actionFailed } from './action.js';
+import { whyNotStarted } from './not-started.js';
 import { ProcessGroup, type ProcessExit } from './process-group.js';
 import { isSignal } from './signal-action.js';
 import { environmentOf, type ActionUpdate } from './action-update.js';
@@ -84,7 +84,7 @@ export function commandAction(options: CommandActionOptions): Action {
         });
         exit = await group.exited;
       } catch (cause) {
-        throw notStarted(name, cause);
+        throw actionFailed(name, whyNotStarted(command, cause), cause);
       } finally {
         forget?.();
         await stopped;
@@ -117,10 +117,4 @@ function startGroup(options: ResolvedCommandOptions, update: ActionUpdate): Proc
   group.child.stdin?.on('error', () => undefined);
   group.child.stdin?.end(`${JSON.stringify(update)}\n`);
   return group;
-}
-
-function notStarted(name: string, cause: unknown): ActionError {
-  const reason = cause instanceof Error ? cause.message : String(cause);
-  const explained = errnoOf(cause) === 'ENOENT' ? 'no such program; check its name, PATH and cwd' : reason;
-  return actionFailed(name, explained, cause);
 }

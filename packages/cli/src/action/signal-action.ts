@@ -74,7 +74,9 @@ async function readPidFile(
   path: string,
 ): Promise<{ readonly pid: number; readonly file: string }> {
   const { text, file } = await contentOf(path).catch((cause: unknown) => {
-    throw actionFailed(name, `the file cannot be read (${errnoOf(cause) ?? String(cause)})`, cause);
+    const errno = errnoOf(cause);
+    const what = errno === 'ENOENT' ? 'does not exist' : `cannot be read (${errno ?? String(cause)})`;
+    throw actionFailed(name, `the file ${what}`, cause);
   });
   // 0 and negative numbers mean process groups; 1 is allowed, since it is the application in its container.
   if (!/^[1-9]\d{0,8}$/.test(text)) throw actionFailed(name, 'the file does not contain a process ID');

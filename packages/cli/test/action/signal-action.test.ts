@@ -17,7 +17,7 @@ test.each([
     (path: string) => execFileSync('mkfifo', [path]),
     /does not contain a process ID/,
   ],
-  ['missing', () => undefined, /cannot be read \(ENOENT\)/],
+  ['missing', () => undefined, /the file does not exist/],
   ['a directory', (path: string) => mkdirSync(path), /does not contain/],
   ['a file of any size', (path: string) => writeFileSync(path, Buffer.alloc(10_000_000)), /does not contain/],
   ['a process group', (path: string) => writeFileSync(path, '-1'), /does not contain/],
