@@ -60,7 +60,6 @@ export interface PrivateKey {
   readonly pem: string;
 }
 
-/** A file with a passphrase. */
 export interface Passphrase {
   readonly path: string;
   readonly text: string;
@@ -93,7 +92,6 @@ function parsedKey(path: string, block: PemBlock): KeyObject {
   }
 }
 
-/** A key with its PEM, which has no passphrase. */
 export function withPem(key: KeyObject): PrivateKey {
   return { key, pem: key.export({ type: 'pkcs8', format: 'pem' }) as string };
 }
@@ -132,12 +130,10 @@ export function digestOfSet(certificates: readonly X509Certificate[]): string {
   return hash('sha256', [...fingerprints].sort().join());
 }
 
-/** The subject of a certificate on one line. */
 export function subjectName({ subject }: X509Certificate): string {
   return onOneLine(subject) ?? 'no subject';
 }
 
-/** The issuer of a certificate on one line. */
 export function issuerName({ issuer }: X509Certificate): string {
   return onOneLine(issuer) ?? 'no issuer';
 }

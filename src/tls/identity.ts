@@ -18,7 +18,6 @@ import type { TlsPlace, TlsPlaces } from './tls-paths.js';
 /** Larger than any chain and bundle: the bundle of all public authorities has 0.3 MB. */
 export const MAX_BYTES = 1_048_576;
 
-/** A certificate chain and its key. */
 interface Identity {
   readonly chain: Chain;
   readonly pair: { readonly cert: Buffer; readonly key: Buffer };

@@ -24,12 +24,12 @@ export function pemBlocks(text: string): PemBlock[] {
   });
 }
 
-/** Whether a block is a certificate, by all labels that OpenSSL knows: others would be trusted unseen. */
+/** By all labels that OpenSSL knows: others would be trusted unseen. */
 export function isCertificate({ label }: PemBlock): boolean {
   return label === 'CERTIFICATE' || label === 'X509 CERTIFICATE' || label === 'TRUSTED CERTIFICATE';
 }
 
-/** Whether a block is a private key of any format: PKCS#8, RSA or elliptic curve. */
+/** Of any format: PKCS#8, RSA or elliptic curve. */
 export function isPrivateKey({ label }: PemBlock): boolean {
   return label.endsWith('PRIVATE KEY');
 }

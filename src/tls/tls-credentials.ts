@@ -5,7 +5,7 @@ import { inspect } from 'node:util';
 import { dateOrNull, isoTime } from '../core/clock.js';
 import { digestOfSet, distinct, subjectName, type Validity } from './certificates.js';
 
-/** The bytes of a certificate chain and its key, PEM. */
+/** PEM. */
 interface Pair {
   readonly cert: Buffer;
   readonly key: Buffer;

@@ -9,7 +9,6 @@ import type { TlsPlaces } from './tls-paths.js';
 
 type Trust = Pick<TlsCredentials, 'ca' | 'authorities'>;
 
-/** What a set is parsed with. */
 interface Parsing {
   /** Epoch ms. */
   readonly now: number;

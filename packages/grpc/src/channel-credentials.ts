@@ -33,13 +33,21 @@ export async function grpcChannelCredentials(
 ): Promise<ChannelCredentials> {
   checkTlsFiles('grpcChannelCredentials', 'files', files);
   const current = await files.get();
-  const provider = new TlsFilesProvider(files);
+  const generations = new Generations<ChannelSocket>();
+  const provider = new TlsFilesProvider(files, (isCaRemoved) => {
+    generations.forEach(drain);
+    if (!isCaRemoved) return;
+    const end = (socket: ChannelSocket): unknown => socket[SESSION] ?? socket.destroy();
+    files.reportEnded('grpcChannelCredentials', generations.endAll(end));
+  });
   const credentials = experimental.createCertificateProviderChannelCredentials(
     provider,
     current.cert ? provider : null,
     verifyOptions ?? {},
   );
-  return endEarlier(files, provider, credentials);
+  followSessions();
+  followSockets(credentials, generations);
+  return credentials;
 }
 
 /** grpc-js creates its sessions itself; Node.js 22.17 and later tell about them when a stream is created. */
@@ -58,19 +66,7 @@ function followSessions(): void {
   });
 }
 
-function endEarlier(
-  files: TlsFiles,
-  provider: TlsFilesProvider,
-  credentials: ChannelCredentials,
-): ChannelCredentials {
-  followSessions();
-  const generations = new Generations<ChannelSocket>();
-  provider.onChanged((isCaRemoved) => {
-    generations.forEach(drain);
-    if (!isCaRemoved) return;
-    const end = (socket: ChannelSocket): unknown => socket[SESSION] ?? socket.destroy();
-    files.reportEnded('grpcChannelCredentials', generations.endAll(end));
-  });
+function followSockets(credentials: ChannelCredentials, generations: Generations<ChannelSocket>): void {
   const createConnector = credentials._createSecureConnector.bind(credentials);
   credentials._createSecureConnector = (...args) => {
     const connector = createConnector(...args);
@@ -86,7 +82,6 @@ function endEarlier(
     };
     return connector;
   };
-  return credentials;
 }
 
 /** As if the server had said it: the channel connects again, and its calls in flight finish. */

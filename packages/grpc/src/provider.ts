@@ -11,71 +11,54 @@ import type { TlsCredentials, TlsFiles, TlsFilesEvents } from 'resilient-watcher
 
 type CaListener = experimental.CaCertificateUpdateListener;
 type IdentityListener = experimental.IdentityCertificateUpdateListener;
+type Update = (current: TlsCredentials) => void;
 
-/** Passes each set to the listeners of grpc-js. */
 export class TlsFilesProvider implements experimental.CertificateProvider {
   readonly #files: TlsFiles;
-  readonly #caListeners = new Set<CaListener>();
-  readonly #identityListeners = new Set<IdentityListener>();
-  #onChanged: ((isCaRemoved: boolean) => void) | undefined;
+  readonly #onChanged: (isCaRemoved: boolean) => void;
+  readonly #updates = new Map<CaListener | IdentityListener, Update>();
 
-  constructor(files: TlsFiles) {
+  /** @param onChanged called after the listeners have received a new set. */
+  constructor(files: TlsFiles, onChanged: (isCaRemoved: boolean) => void) {
     this.#files = files;
-  }
-
-  /** Called after the listeners have received a new set. */
-  onChanged(onChanged: (isCaRemoved: boolean) => void): void {
     this.#onChanged = onChanged;
-    this.#follow();
   }
 
   addCaCertificateListener(listener: CaListener): void {
-    this.#caListeners.add(listener);
-    this.#added((current) => this.#caListeners.has(listener) && updateCa(listener, current));
+    this.#add(listener, ({ ca }) =>
+      listener({ caCertificate: ca ?? Buffer.from(rootCertificates.join('\n')) }),
+    );
   }
 
   removeCaCertificateListener(listener: CaListener): void {
-    this.#caListeners.delete(listener);
-    this.#removed();
+    this.#remove(listener);
   }
 
   addIdentityCertificateListener(listener: IdentityListener): void {
-    this.#identityListeners.add(listener);
-    this.#added((current) => this.#identityListeners.has(listener) && updateIdentity(listener, current));
+    this.#add(listener, ({ cert, key }) => {
+      if (cert && key) listener({ certificate: cert, privateKey: key });
+    });
   }
 
   removeIdentityCertificateListener(listener: IdentityListener): void {
-    this.#identityListeners.delete(listener);
-    this.#removed();
+    this.#remove(listener);
   }
 
-  #added(update: (current: TlsCredentials) => void): void {
-    this.#follow();
-    // grpc-js expects the first update after this call returns, because only then has it registered the server.
-    process.nextTick(() => this.#files.current && update(this.#files.current));
-  }
-
-  #follow(): void {
+  #add(listener: CaListener | IdentityListener, update: Update): void {
+    this.#updates.set(listener, update);
     this.#files.off('change', this.#onChange).on('change', this.#onChange);
+    // grpc-js expects the first update after this call returns, because only then has it registered the server.
+    process.nextTick(() => this.#files.current && this.#updates.get(listener)?.(this.#files.current));
   }
 
-  #removed(): void {
-    if (this.#caListeners.size + this.#identityListeners.size > 0) return;
-    this.#files.off('change', this.#onChange);
+  #remove(listener: CaListener | IdentityListener): void {
+    this.#updates.delete(listener);
+    if (this.#updates.size === 0) this.#files.off('change', this.#onChange);
   }
 
   readonly #onChange = ({ current, previous }: TlsFilesEvents['change'][0]): void => {
     // All in one turn of the event loop, so that no connection is made in between.
-    for (const listener of this.#caListeners) updateCa(listener, current);
-    for (const listener of this.#identityListeners) updateIdentity(listener, current);
-    this.#onChanged?.(isCaRemoved(previous, current));
+    for (const update of this.#updates.values()) update(current);
+    this.#onChanged(isCaRemoved(previous, current));
   };
-}
-
-function updateCa(listener: CaListener, { ca }: TlsCredentials): void {
-  listener({ caCertificate: ca ?? Buffer.from(rootCertificates.join('\n')) });
-}
-
-function updateIdentity(listener: IdentityListener, { cert, key }: TlsCredentials): void {
-  if (cert && key) listener({ certificate: cert, privateKey: key });
 }

@@ -41,14 +41,20 @@ export async function grpcServerCredentials(
     const message = `Client certificates are required, but ${files.path} has no CA bundle: name it as "ca", or add ca.crt`;
     throw new TlsError('ERR_TLS_CA', message);
   }
-  const provider = new TlsFilesProvider(files);
+  const servers = new Set<Server>();
+  const provider = new TlsFilesProvider(files, (isCaRemoved) => {
+    if (!isCaRemoved || !requireClientCertificate) return;
+    let connections = 0;
+    for (const server of servers) connections += endConnections(server);
+    files.reportEnded('grpcServerCredentials', connections);
+  });
   // The names of the parameters put the CA first, but the implementation and the types put the identity first.
   const credentials = experimental.createCertificateProviderServerCredentials(
     provider,
     requireClientCertificate ? provider : null,
     requireClientCertificate,
   );
-  if (requireClientCertificate) endEarlier(files, provider, credentials);
+  if (requireClientCertificate) followServers(credentials, servers);
   return credentials;
 }
 
@@ -59,8 +65,7 @@ const LISTEN = 'tracing:net.server.listen:asyncStart';
  * grpc-js does not expose its servers. In one turn, it asks the credentials for their options, creates a server with
  * them, and lets it listen.
  */
-function endEarlier(files: TlsFiles, provider: TlsFilesProvider, credentials: ServerCredentials): void {
-  const servers = new Set<Server>();
+function followServers(credentials: ServerCredentials, servers: Set<Server>): void {
   const onListen = (message: unknown): void => {
     const { server } = message as { readonly server: Server };
     // From before its first connection on.
@@ -74,10 +79,4 @@ function endEarlier(files: TlsFiles, provider: TlsFilesProvider, credentials: Se
     queueMicrotask(() => unsubscribe(LISTEN, onListen));
     return optionsOf();
   };
-  provider.onChanged((isCaRemoved) => {
-    if (!isCaRemoved) return;
-    let connections = 0;
-    for (const server of servers) connections += endConnections(server);
-    files.reportEnded('grpcServerCredentials', connections);
-  });
 }
