@@ -256,7 +256,18 @@ export const MUTANTS = [
     "return isUserVisible(entry) ? entry : '..';",
     'return entry;',
   ],
-  ['links that lead nowhere are not proven', visits, 'if (yield* disk.lstat(path)) this.moved(key);', ''],
+  [
+    'links that lead nowhere are not proven',
+    visits,
+    'for (const [key, path] of this.#absent) {',
+    'for (const [key, path] of [] as [string, string][]) {',
+  ],
+  [
+    'what is gone is not proven',
+    visits,
+    'for (const [key, path] of this.#gone) {',
+    'for (const [key, path] of [] as [string, string][]) {',
+  ],
   ['links that are gone are proven', visits, 'this.#ways.delete(key);', ''],
   [
     'a revision that was swapped and removed is a gap',
