@@ -6,8 +6,8 @@
 /** The wall clock at the beginning of each schedule, epoch ms. */
 const EPOCH = Date.UTC(2030, 0, 1);
 
-/** Schedules begin days apart, so that what is done once an hour is done in each, and periods begin alike. */
-const DAY_MS = 24 * 3_600_000;
+/** Schedules begin weeks apart, so that what is done once an hour is done in each, and periods begin alike, also of 700 ms. */
+const WEEK_MS = 7 * 24 * 3_600_000;
 
 interface Timer {
   readonly at: number;
@@ -25,7 +25,7 @@ let immediates: { readonly id: number; readonly run: () => void }[] = [];
 
 /** Begins a schedule. */
 export function resetTime(): void {
-  began = (Math.floor((began + now) / DAY_MS) + 2) * DAY_MS;
+  began = (Math.floor((began + now) / WEEK_MS) + 2) * WEEK_MS;
   now = 0;
   orders = 0;
   timers = [];

@@ -7,8 +7,8 @@
  * | hints that name entries                       | these entries, and the links that lead through them; in a plain   |
  * |                                               | directory of at most `VERIFIED_AT_ONCE` files, all files, so that |
  * |                                               | files replaced together are one change                            |
- * | a resync                                      | the root, what was unreadable, and the next `VERIFIED_AT_ONCE`    |
- * |                                               | directories, files and links                                      |
+ * | a resync                                      | what was unreadable, and the next `VERIFIED_AT_ONCE` directories, |
+ * |                                               | files and links                                                   |
  * | anything else, more than `MAX_TOUCHED` hints, | everything                                                        |
  * | another directory at the root                 |                                                                   |
  *
@@ -149,7 +149,6 @@ export class TreeFiles {
   /** What a resync verifies. */
   #visitNext(visits: TreeVisits): void {
     const { directories, files, routes, unreadable } = this.#nodes;
-    visits.visit('');
     for (const key of unreadable.keys()) visits.relist(key);
     for (const [key] of this.#turns.directories.next(directories, VERIFIED_AT_ONCE)) visits.visit(key);
     for (const [key] of this.#turns.files.next(files, VERIFIED_AT_ONCE)) visits.visit(key);
