@@ -79,5 +79,16 @@ export type { WriteData } from './write/write-source.js';
 export { healthHandler } from './telemetry/health-handler.js';
 export { healthOf, type Health } from './telemetry/health.js';
 export { logTo, type LogOptions, type StructuredLogger } from './telemetry/log.js';
-export { observe, type Subscription, type TelemetryObserver } from './telemetry/observe.js';
-export type { ComponentHandle, OperationMessages, PointMessages } from './core/telemetry-messages.js';
+export {
+  observe,
+  type Operation,
+  type Point,
+  type Subscription,
+  type TelemetryObserver,
+} from './telemetry/observe.js';
+export type {
+  ComponentHandle,
+  OperationMessage,
+  OperationMessages,
+  PointMessages,
+} from './core/telemetry-messages.js';

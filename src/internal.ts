@@ -31,6 +31,7 @@ export {
 } from './core/options.js';
 export { begin, markHandled, Outcome } from './core/outcome.js';
 export { CodedError, recognize, redactError } from './core/resilient-error.js';
+export type { TelemetryTable } from './core/telemetry-definitions.js';
 export { sleep } from './core/sleep.js';
 export type { StatusDescription, Verdict } from './core/status-description.js';
 export { USER_AGENT } from './core/version.js';

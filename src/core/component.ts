@@ -11,10 +11,19 @@ import { redactError, ResilientError } from './resilient-error.js';
 import { Lifecycle, type LifecycleState } from './lifecycle.js';
 import { ListenerGuards, listenerOf, warnOf } from './listener-guards.js';
 import type { StatusDescription, Verdict } from './status-description.js';
-import type { ComponentHandle, OperationMessages, OperationName } from './telemetry-messages.js';
+import type { ComponentHandle } from './telemetry-messages.js';
+import { defineTelemetry } from './telemetry-definitions.js';
 import type { PointName } from './telemetry-points.js';
 import type { Lifetime } from './lifetime.js';
-import { addRunning, isObserved, operations, publishPoint, trace } from './telemetry.js';
+import {
+  addRunning,
+  isObserved,
+  operationChannel,
+  publishPoint,
+  trace,
+  type DetailsOf,
+  type MessageOf,
+} from './telemetry.js';
 import { UnheardEvents } from './unheard.js';
 
 /** The last failure, as plain data. */
@@ -132,6 +141,7 @@ export abstract class Component<
     this.kind = kind;
     this.#clock = clock;
     this.#description = description;
+    if (description.telemetry) defineTelemetry(kind, description.telemetry);
     this.#lifecycle = new Lifecycle(signal, {
       onStart: () => this.onStart(),
       onRunning: () => this.onRunning(),
@@ -284,14 +294,14 @@ export abstract class Component<
   }
 
   /** Runs the work as a traced operation of this component; see `trace`. */
-  protected trace<N extends OperationName, T>(
+  protected trace<N extends string, T>(
     name: N,
-    details: Omit<OperationMessages[N], 'component'>,
+    details: DetailsOf<N>,
     work: () => Promise<T>,
     resultOf: (value: T) => string,
   ): Promise<T> {
-    if (!operations[name].hasSubscribers) return work();
-    const message = { component: this.#telemetryHandle, ...details } as unknown as OperationMessages[N];
+    if (!operationChannel(name).hasSubscribers) return work();
+    const message = { component: this.#telemetryHandle, ...details } as unknown as MessageOf<N>;
     return trace(name, message, work, resultOf);
   }
 

@@ -1,4 +1,5 @@
 /** What health checks and metrics say about a component, told from its status by the component itself. */
+import type { ComponentTelemetry } from './telemetry-definitions.js';
 
 /** Why a component is not live or not ready; empty if it is both. */
 export interface Verdict {
@@ -25,6 +26,8 @@ export interface StatusDescription<Status> {
   readonly health?: (status: Status) => Verdict;
   /** Default: none. */
   readonly metrics?: (status: Status) => Iterable<MetricSample>;
+  /** The events, operations and metrics that no component of the library has. Default: none. */
+  readonly telemetry?: ComponentTelemetry;
 }
 
 export function flag(metric: string, isOn: boolean, labels: MetricSample['labels'] = {}): MetricSample {

@@ -26,7 +26,7 @@ export interface ComponentMessage {
   readonly component: ComponentHandle;
 }
 
-/** The messages of the point channels, by the name of the event. The names are prefixed with `resilient-watcher:`. */
+/** The messages of the point channels of the library, by the name of the event. The names are prefixed with `resilient-watcher:`. */
 export type PointMessages = { [N in PointName]: ComponentMessage & FieldsOf<N> };
 
 /** The fields of every operation: one object from `start` to `asyncEnd`, to which the result is added. */
@@ -83,14 +83,7 @@ export interface PublishMessage extends OperationMessage {
   readonly volumeId: string;
 }
 
-/** A run of an action or a check of a `ReloadAction`. `result`: `succeeded`, or `interrupted` by `close()`. */
-export interface ActionMessage extends OperationMessage {
-  readonly component: ComponentHandle;
-  /** What kind of action: `exec`, `signal`, `webhook`, or `custom`. */
-  readonly action: string;
-}
-
-/** The tracing channels. The names are prefixed with `resilient-watcher.`. */
+/** The tracing channels of the library. The names are prefixed with `resilient-watcher.`. */
 export interface OperationMessages {
   check: CheckMessage;
   'token.request': TokenRequestMessage;
@@ -98,7 +91,6 @@ export interface OperationMessages {
   'config.reload': ConfigReloadMessage;
   write: WriteMessage;
   publish: PublishMessage;
-  action: ActionMessage;
 }
 
 export type OperationName = keyof OperationMessages;

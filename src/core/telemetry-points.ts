@@ -1,7 +1,8 @@
 /**
- * The events that are published, with the fields of their messages: from this table come the channels and the type
- * `PointMessages`. What is not listed is not published, so contents, tokens and secrets never reach a channel. What the
- * log says about an event and which metric counts it is in telemetry/point-events.ts.
+ * The events of the library that are published, with the fields of their messages: from this table come the channels and
+ * the type `PointMessages`. What is not listed is not published, so contents, tokens and secrets never reach a channel.
+ * What the log says about an event and which metric counts it is in telemetry/point-events.ts. A component of another
+ * package brings its own events, see telemetry-definitions.ts.
  */
 /** An error as telemetry shows it. */
 export interface ErrorSummary {
@@ -48,7 +49,6 @@ const certificate = {
   expiresAt: sometimes<number>(),
 };
 
-const pod = { namespace: always<string>(), pod: always<string>() };
 const failure = { error: always<ErrorSummary>() };
 
 /** The point channels. The names are prefixed with `resilient-watcher:`. */
@@ -104,17 +104,9 @@ export const POINTS = {
     by: always<string>(),
     connections: always<number>(),
   },
-  /** A pod was patched because an object that it mounts has changed. */
-  synced: {
-    ...pod,
-    /** From the change to the patch, ms. */
-    delayMs: always<number>(),
-  },
-  /** A pod has waited for so long that kubelet has updated its files by itself. */
-  behind: { ...pod, waitedMs: always<number>() },
   /** A request failed; the next attempt follows after `delayMs`. */
   retry: {
-    /** `PodSync` only: what failed, such as `patch pod app/web`. */
+    /** What failed, such as `patch pods in shop`, of a component that makes several requests. */
     request: sometimes<string>(),
     delayMs: always<number>(),
     ...failure,

@@ -12,16 +12,15 @@ import type {
   OperationMessages,
   OperationName,
 } from './telemetry-messages.js';
+import { followTelemetry, telemetryOf } from './telemetry-definitions.js';
 import { fieldsOf, POINTS, type ErrorSummary, type PointName } from './telemetry-points.js';
 
 export const pointNames = Object.keys(POINTS) as readonly PointName[];
 
-const points = new Map<string, Channel>(
-  pointNames.map((name) => [name, channel(`resilient-watcher:${name}`)]),
-);
+const points = new Map<string, Channel>();
 type OperationChannel = TracingChannel<unknown, OperationMessage>;
 
-const operation = (name: OperationName): OperationChannel => tracingChannel(`resilient-watcher.${name}`);
+const operation = (name: string): OperationChannel => tracingChannel(`resilient-watcher.${name}`);
 
 /** The tracing channels by the name of the operation. */
 export const operations: Readonly<Record<OperationName, OperationChannel>> = {
@@ -31,10 +30,28 @@ export const operations: Readonly<Record<OperationName, OperationChannel>> = {
   'config.reload': operation('config.reload'),
   write: operation('write'),
   publish: operation('publish'),
-  action: operation('action'),
 };
 
 export const operationNames = Object.keys(operations) as readonly OperationName[];
+
+/** Calls back with each name, those of the library and of the packages, as soon as it is known. Returns a function that ends it. */
+export function followNames(of: 'events' | 'operations', follower: (name: string) => void): () => void {
+  const known = new Set<string>();
+  const add = (name: string): void => {
+    if (known.has(name)) return;
+    known.add(name);
+    follower(name);
+  };
+  (of === 'events' ? pointNames : operationNames).forEach(add);
+  return followTelemetry((table) => Object.keys(table[of] ?? {}).forEach(add));
+}
+
+followNames('events', (name) => points.set(name, channel(`resilient-watcher:${name}`)));
+
+/** The tracing channel of an operation of the library or of a package. */
+export function operationChannel(name: string): OperationChannel {
+  return (operations as Readonly<Record<string, OperationChannel>>)[name] ?? operation(name);
+}
 
 /**
  * The components that have started and are not closed. As the channels, it is one for the process: logs, metrics and health
@@ -84,24 +101,36 @@ export function publishPoint(component: ComponentHandle, event: string, payload?
   if (!point?.hasSubscribers) return;
   const given = (payload instanceof Error ? { error: payload } : { ...payload }) as Record<string, unknown>;
   const message: Record<string, unknown> = { component };
-  for (const field of fieldsOf(event as PointName)) {
+  const fields = Object.hasOwn(POINTS, event)
+    ? fieldsOf(event as PointName)
+    : telemetryOf(component.kind)?.events?.[event]?.fields;
+  if (!fields) return;
+  for (const field of fields) {
     const value = given[field];
     if (value !== undefined) message[field] = value instanceof Error ? summaryOf(value) : value;
   }
   point.publish(message);
 }
 
+/** The message of an operation; that of a package is typed there. */
+export type MessageOf<N extends string> = N extends OperationName ? OperationMessages[N] : OperationMessage;
+
+/** What its component says about an operation. */
+export type DetailsOf<N extends string> = N extends OperationName
+  ? Omit<OperationMessages[N], 'component'>
+  : Readonly<Record<string, string>>;
+
 /**
  * Runs the work and publishes its progress on the tracing channel: `start`, `end`, then `asyncStart` and `asyncEnd`,
  * preceded by `error` on failure. The value itself is not published, only what `resultOf` returns for it.
  */
-export function trace<N extends OperationName, T>(
+export function trace<N extends string, T>(
   name: N,
-  message: OperationMessages[N],
+  message: MessageOf<N>,
   work: () => Promise<T>,
   resultOf: (value: T) => string,
 ): Promise<T> {
-  const operation = operations[name];
+  const operation = operationChannel(name);
   if (!operation.hasSubscribers) return work();
   const settle = (): void => {
     operation.asyncStart.publish(message);

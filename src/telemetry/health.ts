@@ -28,11 +28,9 @@ export interface Health {
  * | `ResilientWatcher`                | a check ended in the last 3 intervals | contents have been read              |
  * | `ConfigLoader`                    | always                                | loaded, and the last reload was good |
  * | `TokenRefresher`                  | always                                | healthy, with an unexpired token     |
- * | `PodSync`                         | always                                | listed, and requests would succeed   |
  * | `TokenFile`, `TlsFiles`           | always                                | an unexpired token or certificate    |
- * | `ReloadAction`                    | always                                | the last action, if any, succeeded   |
  * | `AtomicVolume`, `VolumePublisher` | always                                | not closed                           |
- * | others                            | always                                | running                              |
+ * | others                            | always                                | running, unless its page says more   |
  *
  * A blocked event loop answers no probe. A watcher that polls, or whose file is mounted with `subPath`, is live. A
  * component that is closed is not ready. Intervals are measured by the monotonic clock, so a jump of the wall clock

@@ -1,6 +1,7 @@
 import { systemClock } from '../core/clock.js';
 import { hasMethods, oneOf, resolveOptions } from '../core/options.js';
-import type { ComponentHandle, OperationName } from '../core/telemetry-messages.js';
+import { telemetryOf } from '../core/telemetry-definitions.js';
+import type { ComponentHandle } from '../core/telemetry-messages.js';
 import { isolated, observe, type Operation, type Subscription } from './observe.js';
 import { lineOf, said } from './point-events.js';
 import { RepeatedLines, sinceLastLine } from './repeated-lines.js';
@@ -109,16 +110,15 @@ function titleOf({ kind, name }: ComponentHandle): string {
  * Checks and writes are too frequent for a log. A reload is logged as its change or rejection, and a request that failed
  * as its `retry` or `error`.
  */
-const LOGGED: Readonly<Partial<Record<OperationName, string>>> = {
+const LOGGED: Readonly<Record<string, string>> = {
   'token.request': 'token request',
   'token.delivery': 'token delivery',
   publish: 'publication',
-  action: 'action',
 };
 
 function lineOfOperation({ name, message }: Operation): Line | undefined {
   const { component, error, result = '' } = message;
-  const what = LOGGED[name];
+  const what = LOGGED[name] ?? (component && telemetryOf(component.kind)?.operations?.[name]?.title);
   if (what === undefined || !component || result === 'unchanged' || result === 'skipped') return undefined;
   const who = titleOf(component);
   if (error && name === 'token.request') return undefined;

@@ -1,17 +1,7 @@
-/** Every metric, in the one table that Prometheus, OpenTelemetry and the tests of the alert rules use. */
+/** The metrics of the library, in the one table that Prometheus, OpenTelemetry and the tests of the alert rules use. */
+import { followTelemetry, type Labels, type Metric } from '../core/telemetry-definitions.js';
 
-type Worse = 'least' | 'greatest';
-
-/** A metric. Histograms are of durations in seconds; gauges are read when they are collected. */
-interface Metric {
-  readonly kind: 'counter' | 'histogram' | 'gauge';
-  /** UCUM unit. */
-  readonly unit: string;
-  readonly labels: readonly string[];
-  readonly help: string;
-  /** Gauges only: which value is used if two components have the same labels (the worse one). */
-  readonly of?: Worse;
-}
+type Worse = NonNullable<Metric['of']>;
 
 const counter = (unit: string, labels: readonly string[], help: string) =>
   ({ kind: 'counter', unit, labels, help }) as const;
@@ -105,43 +95,37 @@ export const METRICS = {
     ['result'],
     'Publications of CSI volumes (published, unchanged, skipped, kept, error).',
   ),
-  pod_sync: seconds(['target'], 'Time from the change of a mounted object to the patch of a pod.'),
-  'pod_sync.behind': counter(
-    '{pod}',
-    ['target'],
-    'Pods that were not patched because they had waited for too long.',
-  ),
-  actions: counter(
-    '{action}',
-    ['action', 'result'],
-    'Runs of checks and actions of a ReloadAction (succeeded, interrupted, error).',
-  ),
 } as const satisfies Readonly<Record<string, Metric>>;
 
-export type MetricName = keyof typeof METRICS;
-export const metricNames = Object.keys(METRICS) as readonly MetricName[];
-type NamesOf<Kind extends string> = {
-  [N in MetricName]: (typeof METRICS)[N]['kind'] extends Kind ? N : never;
-}[MetricName];
-export type CounterName = NamesOf<'counter'>;
-export type HistogramName = NamesOf<'histogram'>;
-export type GaugeName = NamesOf<'gauge'>;
+/** Calls back with each metric of the library and of the packages as soon as it is known. Returns a function that ends it. */
+export function followMetrics(follower: (name: string, metric: Metric) => void): () => void {
+  const known = new Set<string>();
+  const add = (metrics: Readonly<Record<string, Metric>>): void => {
+    for (const [name, metric] of Object.entries(metrics)) {
+      if (known.has(name)) continue;
+      known.add(name);
+      follower(name, metric);
+    }
+  };
+  add(METRICS);
+  return followTelemetry(({ metrics = {} }) => add(metrics));
+}
 
 /** The name of a metric for OpenTelemetry. */
-export function otelName(name: MetricName): string {
+export function otelName(name: string): string {
   return `resilient_watcher.${name}`;
 }
 
 /** The name for Prometheus, into which OpenTelemetry translates its own name and the unit. */
-export function prometheusName(name: MetricName): string {
-  const { kind, unit } = METRICS[name];
+export function prometheusName(name: string, { kind, unit }: Metric): string {
   const suffix = (unit === 's' ? '_seconds' : '') + (kind === 'counter' ? '_total' : '');
   return `${otelName(name).replaceAll('.', '_')}${suffix}`;
 }
 
-/** The metrics of one kind. */
-export function metricsOf<Kind extends 'counter' | 'histogram' | 'gauge'>(kind: Kind): NamesOf<Kind>[] {
-  return metricNames.filter((name): name is NamesOf<Kind> => METRICS[name].kind === kind);
+/** The label that names the component, if the metric has one. */
+export function ownLabel({ labels }: Pick<Metric, 'labels'>, name: string): Labels {
+  const own = labels.find((label) => label === 'loader' || label === 'target');
+  return own ? { [own]: name } : {};
 }
 
 /**
@@ -151,8 +135,6 @@ export function metricsOf<Kind extends 'counter' | 'histogram' | 'gauge'>(kind: 
 export const SECONDS_BUCKETS = [
   0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60,
 ] as const;
-
-export type Labels = Readonly<Record<string, string>>;
 
 /** A value of a gauge. */
 export interface Sample {

@@ -5,7 +5,7 @@ import { ListenerError } from '../core/errors.js';
 import { callback, optional, resolveOptions } from '../core/options.js';
 import type { OperationMessages, OperationName, PointMessages } from '../core/telemetry-messages.js';
 import type { PointName } from '../core/telemetry-points.js';
-import { addObserver, operationNames, operations, pointNames } from '../core/telemetry.js';
+import { addObserver, followNames, operationChannel } from '../core/telemetry.js';
 
 /** Something that observes the library until it is closed. */
 export interface Subscription extends Disposable {
@@ -13,10 +13,13 @@ export interface Subscription extends Disposable {
   close(): void;
 }
 
-/** A message together with the name of its channel. */
+/**
+ * A message together with the name of its channel. Packages have further ones, whose types they export: give the parameter
+ * of your function the type `Point | PodSyncPoint`.
+ */
 export type Point = { [N in PointName]: { readonly name: N; readonly message: PointMessages[N] } }[PointName];
 
-/** An operation together with the name of its channel. */
+/** An operation together with the name of its channel. As for `Point`, packages have further ones. */
 export type Operation = {
   [N in OperationName]: { readonly name: N; readonly message: OperationMessages[N] };
 }[OperationName];
@@ -52,24 +55,25 @@ export function count(observer: TelemetryObserver): Subscription {
 }
 
 function attach(observer: TelemetryObserver, ends: (() => void)[]): Subscription {
-  for (const name of observer.point ? pointNames : []) {
+  const observePoint = (name: string): void => {
     const channelName = `resilient-watcher:${name}`;
     const listener = (message: unknown): void => {
       isolated(channelName, () => observer.point?.({ name, message } as Point));
     };
     subscribe(channelName, listener);
     ends.push(() => unsubscribe(channelName, listener));
-  }
-  const isOfOperations = observer.started !== undefined || observer.settled !== undefined;
-  for (const name of isOfOperations ? operationNames : []) ends.push(observeOperation(name, observer));
+  };
+  if (observer.point) ends.push(followNames('events', observePoint));
+  if (observer.started ?? observer.settled)
+    ends.push(followNames('operations', (name) => ends.push(observeOperation(name, observer))));
   const close = (): void => {
     for (const end of ends.splice(0)) end();
   };
   return { close, [Symbol.dispose]: close };
 }
 
-function observeOperation(name: OperationName, observer: TelemetryObserver): () => void {
-  const operation = operations[name];
+function observeOperation(name: string, observer: TelemetryObserver): () => void {
+  const operation = operationChannel(name);
   const channelName = `resilient-watcher.${name}`;
   const begun = new WeakMap<object, number>();
   const settled = (message: object): void => {

@@ -1,37 +1,26 @@
-import type { Attributes, Meter, Observable, ObservableCallback } from '@opentelemetry/api';
+import type { Attributes, Counter, Histogram, Meter, ObservableCallback } from '@opentelemetry/api';
 
-import {
-  METRICS,
-  metricsOf,
-  otelName,
-  SECONDS_BUCKETS,
-  type GaugeName,
-  type Labels,
-  type MetricName,
-} from './metrics.js';
+import type { Labels, Metric } from '../core/telemetry-definitions.js';
+import { otelName, SECONDS_BUCKETS, type Sample } from './metrics.js';
 import { Recorder } from './recorder.js';
 
-/** Records the library's metrics with the instruments of a meter, until the returned function is called. */
+/** Records the metrics with the instruments of a meter, until the returned function is called. */
 export function recordMetrics(meter: Meter): () => void {
-  const optionsOf = (name: MetricName) => ({
-    unit: METRICS[name].unit,
-    description: METRICS[name].help,
-  });
-  const counters = new Map(
-    metricsOf('counter').map((name) => [name, meter.createCounter(otelName(name), optionsOf(name))]),
-  );
-  const advice = { explicitBucketBoundaries: [...SECONDS_BUCKETS] };
-  const histograms = new Map(
-    metricsOf('histogram').map((name) => [
-      name,
-      meter.createHistogram(otelName(name), { ...optionsOf(name), advice }),
-    ]),
-  );
+  const counters = new Map<string, Counter>();
+  const histograms = new Map<string, Histogram>();
+  const ends: (() => void)[] = [];
   const recorder = new Recorder({
-    count: (metric, labels, by) => counters.get(metric)?.add(by, attributesOf(labels)),
-    record: (metric, seconds, labels) => histograms.get(metric)?.record(seconds, attributesOf(labels)),
+    add(name, metric, samples) {
+      const options = { unit: metric.unit, description: metric.help };
+      const advice = { explicitBucketBoundaries: [...SECONDS_BUCKETS] };
+      if (metric.kind === 'counter') counters.set(name, meter.createCounter(otelName(name), options));
+      else if (metric.kind === 'histogram')
+        histograms.set(name, meter.createHistogram(otelName(name), { ...options, advice }));
+      else ends.push(observeGauge(meter, name, metric, samples));
+    },
+    count: (name, labels, by) => counters.get(name)?.add(by, attributesOf(labels)),
+    record: (name, seconds, labels) => histograms.get(name)?.record(seconds, attributesOf(labels)),
   });
-  const ends = metricsOf('gauge').map((name) => observeGauge(instrumentOf(meter, name), name, recorder));
   return () => {
     recorder.close();
     for (const end of ends.splice(0)) end();
@@ -39,16 +28,18 @@ export function recordMetrics(meter: Meter): () => void {
 }
 
 /** Moments and durations become gauges; booleans and counts add up over processes. */
-function instrumentOf(meter: Meter, name: GaugeName): Observable {
-  const { unit, help: description } = METRICS[name];
-  return unit === 's'
-    ? meter.createObservableGauge(otelName(name), { unit, description })
-    : meter.createObservableUpDownCounter(otelName(name), { unit, description });
-}
-
-function observeGauge(instrument: Observable, name: GaugeName, recorder: Recorder): () => void {
+function observeGauge(
+  meter: Meter,
+  name: string,
+  { unit, help: description }: Metric,
+  samples: () => Sample[],
+): () => void {
+  const instrument =
+    unit === 's'
+      ? meter.createObservableGauge(otelName(name), { unit, description })
+      : meter.createObservableUpDownCounter(otelName(name), { unit, description });
   const callback: ObservableCallback = (result) => {
-    for (const { labels, value } of recorder.samples(name)) result.observe(value, attributesOf(labels));
+    for (const { labels, value } of samples()) result.observe(value, attributesOf(labels));
   };
   instrument.addCallback(callback);
   return () => {

@@ -4,8 +4,7 @@ import type * as api from '@opentelemetry/api';
 import type { Attributes, Context, Span, Tracer } from '@opentelemetry/api';
 
 import { systemClock } from '../core/clock.js';
-import type { OperationName } from '../core/telemetry-messages.js';
-import { operations, operationNames } from '../core/telemetry.js';
+import { followNames, operationChannel } from '../core/telemetry.js';
 import { attributesOf } from './otel-metrics.js';
 import { count, type Operation } from './observe.js';
 import { typeOf } from './point-events.js';
@@ -16,7 +15,7 @@ type Message = Operation['message'];
  * Operations whose span is created when they end, if at all: most checks find nothing, and spans for all would hide
  * the others.
  */
-const AFTERWARDS: ReadonlySet<OperationName> = new Set(['check']);
+const AFTERWARDS: ReadonlySet<string> = new Set(['check']);
 
 /**
  * Creates a span for each operation, but only for checks that find a change or fail. An operation within another one,
@@ -29,7 +28,7 @@ export function recordSpans({ context, trace, SpanStatusCode }: typeof api, trac
   const parent = (): Context => contexts.getStore() ?? context.active();
 
   /** The context in which the work of an operation runs. */
-  const enter = (name: OperationName, message: Message): Context => {
+  const enter = (name: string, message: Message): Context => {
     begun.set(message, { at: systemClock.now(), parent: parent() });
     if (AFTERWARDS.has(name)) return parent();
     const span = tracer.startSpan(spanName(name), { attributes: attributesAtStart(message) }, parent());
@@ -59,16 +58,19 @@ export function recordSpans({ context, trace, SpanStatusCode }: typeof api, trac
   };
 
   const subscription = count({ settled: leave });
-  for (const name of operationNames) {
-    operations[name].start.bindStore(contexts, (message) => enter(name, message as Message));
-  }
+  const bound = new Set<string>();
+  const endNames = followNames('operations', (name) => {
+    bound.add(name);
+    operationChannel(name).start.bindStore(contexts, (message) => enter(name, message as Message));
+  });
   return () => {
+    endNames();
     subscription.close();
-    for (const name of operationNames) operations[name].start.unbindStore(contexts);
+    for (const name of bound) operationChannel(name).start.unbindStore(contexts);
   };
 }
 
-const spanName = (name: OperationName): string => `resilient_watcher.${name}`;
+const spanName = (name: string): string => `resilient_watcher.${name}`;
 
 /** The attributes of a message that have single words as values. */
 function attributesAtStart({ component, result: _result, error: _error, ...details }: Message): Attributes {

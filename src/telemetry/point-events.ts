@@ -1,32 +1,14 @@
-/** What the log says about each event, and which metrics count it. */
+/** What the log says about each event of the library, and which metrics count it. */
 import { isoTime } from '../core/clock.js';
+import { telemetryOf, type EventLine, type Meter } from '../core/telemetry-definitions.js';
 import type { PointMessages } from '../core/telemetry-messages.js';
 import type { ErrorSummary, PointName } from '../core/telemetry-points.js';
-import type { CounterName, HistogramName, Labels } from './metrics.js';
 import type { Point } from './observe.js';
-
-/** Where an event is counted; the label of the component is added. */
-export interface Meter {
-  count(metric: CounterName, labels: Labels, by?: number): void;
-  record(metric: HistogramName, seconds: number): void;
-  /** A failure, unless the owner of the component reports it, too. */
-  error(type: string): void;
-}
-
-interface PointEvent<Message> {
-  /** `routine`: the level that the application chose for such events. */
-  readonly level: 'routine' | 'warn' | 'error';
-  /** The text after the name of the component. */
-  readonly text: (message: Message) => string;
-  /** What many events have in common that are one line a minute: a trouble of a namespace concerns each of its pods. */
-  readonly cause?: (message: Message) => string | undefined;
-  readonly measure?: (message: Message, meter: Meter) => void;
-}
 
 const countError = ({ error }: { readonly error: ErrorSummary }, meter: Meter): void =>
   meter.error(typeOf(error));
 
-const EVENTS: { readonly [N in PointName]: PointEvent<PointMessages[N]> } = {
+const EVENTS: { readonly [N in PointName]: EventLine<PointMessages[N]> } = {
   start: { level: 'routine', text: () => 'started' },
   close: { level: 'routine', text: () => 'closed' },
   change: {
@@ -76,18 +58,6 @@ const EVENTS: { readonly [N in PointName]: PointEvent<PointMessages[N]> } = {
     text: ({ by, connections }) => `a CA was removed; connections of ${by} that end: ${connections}`,
     measure: ({ by, connections }, meter) => meter.count('connections.ended', { by }, connections),
   },
-  synced: {
-    level: 'routine',
-    text: ({ namespace, pod, delayMs }) => `pod ${namespace}/${pod} patched after ${Math.round(delayMs)} ms`,
-    measure: ({ delayMs }, meter) => meter.record('pod_sync', delayMs / 1_000),
-  },
-  behind: {
-    level: 'warn',
-    text: ({ namespace, pod, waitedMs }) =>
-      `pod ${namespace}/${pod} not patched: it has waited for ${Math.round(waitedMs)} ms`,
-    cause: ({ namespace }) => namespace,
-    measure: (_, meter) => meter.count('pod_sync.behind', {}),
-  },
   // A failure of an operation, which is counted by its result, or of `PodSync`, which is counted as `unhealthy`.
   retry: {
     level: 'warn',
@@ -99,19 +69,29 @@ const EVENTS: { readonly [N in PointName]: PointEvent<PointMessages[N]> } = {
   error: { level: 'error', text: ({ error }) => said(error), measure: countError },
 };
 
+/** What is said about an event of the library or of a package. */
+function eventOf({ name, message }: Point): EventLine | undefined {
+  return Object.hasOwn(EVENTS, name) ? EVENTS[name] : telemetryOf(message.component.kind)?.events?.[name];
+}
+
 /** The level and the text of an event, and the cause of which it is one of many. */
-export function lineOf({ name, message }: Point): {
-  readonly level: PointEvent<never>['level'];
+export function lineOf(point: Point): {
+  readonly level: EventLine['level'];
   readonly text: string;
   readonly cause: string | undefined;
 } {
-  const { level, text, cause } = EVENTS[name] as PointEvent<Point['message']>;
-  return { level, text: text(message), cause: cause?.(message) };
+  const event = eventOf(point);
+  const { name, message } = point;
+  return {
+    level: event?.level ?? 'routine',
+    text: event?.text(message) ?? name,
+    cause: event?.cause?.(message),
+  };
 }
 
 /** Counts an event. */
-export function measure({ name, message }: Point, meter: Meter): void {
-  (EVENTS[name] as PointEvent<Point['message']>).measure?.(message, meter);
+export function measure(point: Point, meter: Meter): void {
+  eventOf(point)?.measure?.(point.message, meter);
 }
 
 /** The `error.type` of OpenTelemetry, which should have few values. */

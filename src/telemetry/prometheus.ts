@@ -1,15 +1,8 @@
 import type * as promClient from 'prom-client';
-import type { Registry } from 'prom-client';
+import type { Counter, Gauge, Histogram, Registry } from 'prom-client';
 
 import { hasMethods, matching, resolveOptions } from '../core/options.js';
-import {
-  METRICS,
-  metricNames,
-  metricsOf,
-  prometheusName,
-  SECONDS_BUCKETS,
-  type MetricName,
-} from './metrics.js';
+import { METRICS, prometheusName, SECONDS_BUCKETS, type Sample } from './metrics.js';
 import type { Subscription } from './observe.js';
 import { Recorder } from './recorder.js';
 
@@ -50,47 +43,44 @@ const OPTIONS = {
 export function collectMetrics(options: CollectMetricsOptions): Subscription {
   const { client, registry } = checked(options);
   const registers = [registry];
-  const named = (name: MetricName) => {
-    const { help, labels } = METRICS[name];
-    return { name: prometheusName(name), help, labelNames: [...labels], registers };
-  };
-  const counters = new Map(metricsOf('counter').map((name) => [name, new client.Counter(named(name))]));
-  const histograms = new Map(
-    metricsOf('histogram').map((name) => [
-      name,
-      new client.Histogram({ ...named(name), buckets: [...SECONDS_BUCKETS] }),
-    ]),
-  );
+  const counters = new Map<string, Counter>();
+  const histograms = new Map<string, Histogram>();
+  const own = new Map<string, unknown>();
   const recorder = new Recorder({
-    count: (metric, labels, by) => counters.get(metric)?.inc(labels, by),
-    record: (metric, seconds, labels) => histograms.get(metric)?.observe(labels, seconds),
+    add(id, metric, samples) {
+      const name = prometheusName(id, metric);
+      const about = { name, help: metric.help, labelNames: [...metric.labels], registers };
+      if (metric.kind === 'counter') counters.set(id, new client.Counter(about));
+      else if (metric.kind === 'histogram')
+        histograms.set(id, new client.Histogram({ ...about, buckets: [...SECONDS_BUCKETS] }));
+      else new client.Gauge({ ...about, collect: collecting(samples) });
+      own.set(name, registry.getSingleMetric(name));
+    },
+    count: (id, labels, by) => counters.get(id)?.inc(labels, by),
+    record: (id, seconds, labels) => histograms.get(id)?.observe(labels, seconds),
   });
-  for (const name of metricsOf('gauge')) {
-    new client.Gauge({
-      ...named(name),
-      collect() {
-        this.reset();
-        for (const { labels, value } of recorder.samples(name)) this.set(labels, value);
-      },
-    });
-  }
-  const registered = (name: MetricName): unknown => registry.getSingleMetric(prometheusName(name));
-  const own = new Map(metricNames.map((name) => [name, registered(name)]));
   const close = (): void => {
     recorder.close();
     // After a clear() of the registry, they may be those of a successor.
     for (const [name, metric] of own) {
-      if (registered(name) === metric) registry.removeSingleMetric(prometheusName(name));
+      if (registry.getSingleMetric(name) === metric) registry.removeSingleMetric(name);
     }
   };
   return { close, [Symbol.dispose]: close };
+}
+
+function collecting(samples: () => Sample[]) {
+  return function (this: Gauge): void {
+    this.reset();
+    for (const { labels, value } of samples()) this.set(labels, value);
+  };
 }
 
 function checked(options: CollectMetricsOptions): { client: typeof promClient; registry: Registry } {
   const { client, registry } = resolveOptions('collectMetrics', options, OPTIONS);
   if (!client) throw new TypeError(`collectMetrics: option "client" must be ${CLIENT}, got undefined`);
   const register = registry ?? client.register;
-  if (register.getSingleMetric(prometheusName('changes'))) {
+  if (register.getSingleMetric(prometheusName('changes', METRICS.changes))) {
     throw new TypeError(
       'collectMetrics: the registry already has these metrics; close() the earlier subscription or use another registry',
     );

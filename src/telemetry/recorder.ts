@@ -1,21 +1,20 @@
-import type { ComponentHandle } from '../core/telemetry-messages.js';
+import { telemetryOf, type Labels, type Meter, type Metric } from '../core/telemetry-definitions.js';
+import type { ComponentHandle, OperationMessage } from '../core/telemetry-messages.js';
 import { runningComponents } from '../core/telemetry.js';
-import { ownLabel, samplesOf } from './gauges.js';
-import {
-  metricsOf,
-  type CounterName,
-  type GaugeName,
-  type HistogramName,
-  type Labels,
-  type Sample,
-} from './metrics.js';
+import { samplesOf } from './gauges.js';
+import { followMetrics, ownLabel, type Sample } from './metrics.js';
 import { count, type Operation, type Point, type Subscription } from './observe.js';
 import { measure } from './point-events.js';
 
 /** The destination of counts and durations. */
 interface Instruments {
-  count(metric: CounterName, labels: Labels, by: number): void;
-  record(metric: HistogramName, seconds: number, labels: Labels): void;
+  /**
+   * A metric is known. Packages that are loaded later bring theirs.
+   * @param samples the current values of a gauge.
+   */
+  add(name: string, metric: Metric, samples: () => Sample[]): void;
+  count(metric: string, labels: Labels, by: number): void;
+  record(metric: string, seconds: number, labels: Labels): void;
 }
 
 /**
@@ -34,10 +33,17 @@ export class Recorder {
   /** Those that run, and have started or published a message. */
   readonly #components = new Set<ComponentHandle>();
   readonly #values = new Map<string, Set<string>>();
+  readonly #metrics = new Map<string, Metric>();
+  readonly #endMetrics: () => void;
   readonly #subscription: Subscription;
 
   constructor(instruments: Instruments) {
     this.#instruments = instruments;
+    this.#endMetrics = followMetrics((name, metric) => {
+      this.#metrics.set(name, metric);
+      const bounded = (labels: Labels): Labels => this.#bounded(labels);
+      instruments.add(name, metric, () => samplesOf(name, metric, this.#components, bounded));
+    });
     this.#subscription = count({
       point: (point) => this.#point(point),
       started: ({ message }) => this.#add(message.component),
@@ -51,29 +57,29 @@ export class Recorder {
     }
   }
 
-  /** The current values of a gauge. */
-  samples(name: GaugeName): Sample[] {
-    const bounded = (labels: Labels): Labels => this.#bounded(labels);
-    return samplesOf(name, this.#components, bounded);
-  }
-
   close(): void {
+    this.#endMetrics();
     this.#subscription.close();
   }
 
   #point(point: Point): void {
     const { component } = point.message;
-    const { name: target, repeated } = component;
     this.#add(component);
     if (point.name === 'start') this.#begin(component);
     if (point.name === 'close') this.#components.delete(component);
-    measure(point, {
-      count: (metric, labels, by) => this.#count(metric, { target, ...labels }, by),
-      record: (metric, seconds) => this.#record(metric, seconds, { target }),
+    measure(point, this.#meterOf(component, point.name));
+  }
+
+  #meterOf(component: ComponentHandle, event: string): Meter {
+    const { name, repeated = [] } = component;
+    const own = (metric: string): Labels => ownLabel(this.#metrics.get(metric) ?? { labels: [] }, name);
+    return {
+      count: (metric, labels, by) => this.#count(metric, { ...own(metric), ...labels }, by),
+      record: (metric, seconds, labels) => this.#record(metric, seconds, { ...own(metric), ...labels }),
       error: (type) => {
-        if (!repeated?.includes(point.name)) this.#count('errors', { target, error_type: type });
+        if (!repeated.some((one) => one === event)) this.#count('errors', { target: name, error_type: type });
       },
-    });
+    };
   }
 
   #add(component: ComponentHandle | undefined): void {
@@ -85,8 +91,9 @@ export class Recorder {
   #begin(component: ComponentHandle): void {
     this.#count('errors', { target: component.name, error_type: 'ERR_LISTENER' }, 0);
     for (const { metric, labels, value } of component.metrics?.() ?? []) {
-      const counter = metricsOf('counter').find((name) => name === metric);
-      if (counter) this.#count(counter, { ...ownLabel(counter, component.name), ...labels }, value);
+      const known = this.#metrics.get(metric);
+      if (known?.kind === 'counter')
+        this.#count(metric, { ...ownLabel(known, component.name), ...labels }, value);
     }
   }
 
@@ -114,17 +121,23 @@ export class Recorder {
       case 'publish':
         this.#count('publishes', { result });
         break;
-      case 'action':
-        this.#count('actions', { action: message.action, result });
-        break;
+      default:
+        this.#settledOfPackage(name, message, result, seconds);
     }
   }
 
-  #count(metric: CounterName, labels: Labels, by = 1): void {
+  #settledOfPackage(name: string, message: OperationMessage, result: string, seconds: number): void {
+    const { component } = message;
+    if (!component) return;
+    const operation = telemetryOf(component.kind)?.operations?.[name];
+    operation?.measure?.({ ...message, result }, this.#meterOf(component, name), seconds);
+  }
+
+  #count(metric: string, labels: Labels, by = 1): void {
     this.#instruments.count(metric, this.#bounded(labels), by);
   }
 
-  #record(metric: HistogramName, seconds: number, labels: Labels): void {
+  #record(metric: string, seconds: number, labels: Labels): void {
     this.#instruments.record(metric, seconds, this.#bounded(labels));
   }
 

@@ -2,10 +2,14 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 
+import { ReloadAction } from '@resilient-watcher/cli/action';
+import { PodSync } from '@resilient-watcher/sync-pods';
 import { expect, test } from 'vitest';
 
 import { pointNames } from '../../src/core/telemetry.js';
 import { fieldsOf } from '../../src/core/telemetry-points.js';
+import { telemetryOf } from '../../src/core/telemetry-definitions.js';
+import { METRICS, prometheusName } from '../../src/telemetry/metrics.js';
 import { pages, root, textOf } from './markdown.js';
 
 const folder = join(root, 'test/package/api');
@@ -49,17 +53,64 @@ test('the types of the payloads are exported', () => {
   expect(unknown).toEqual([]);
 });
 
-test('each point channel is in the table of its page, with the fields of its messages', () => {
-  const rows = [...textOf('docs/observability.md').matchAll(/^\| `resilient-watcher:.*$/gm)].map(([row]) => {
-    const [, names = '', , fields = ''] = row.split('|');
-    return {
-      names: [...names.matchAll(/:(\w+)`/g)].map(([, name = '']) => name),
-      fields: [...fields.matchAll(/`(\w+)`/g)].map(([, field = '']) => field),
-    };
-  });
+/** The rows of the tables of channels and metrics, with the names and the words in code of their last columns. */
+const rowsOf = (page: string, prefix: RegExp) =>
+  [...textOf(page).matchAll(/^\| `.*$/gm)]
+    .map(([row]) => row.split('|'))
+    .filter(([, first = '']) => prefix.test(first));
+const codeIn = (text = ''): string[] =>
+  [...text.matchAll(/`:?(?:resilient-watcher[.:])?([\w.]+)`/g)].map(([, name = '']) => name);
+
+test('each point channel of the library is in the table of its page, with the fields of its messages', () => {
+  const rows = rowsOf('docs/observability.md', /`resilient-watcher:/).map(([, names, , fields]) => ({
+    names: codeIn(names),
+    fields: codeIn(fields),
+  }));
   expect(rows.flatMap(({ names }) => names).sort()).toEqual([...pointNames].sort());
   for (const { names, fields } of rows) {
     const published = pointNames.filter((name) => names.includes(name)).flatMap((name) => fieldsOf(name));
     expect({ names, fields: fields.sort() }).toEqual({ names, fields: published.sort() });
+  }
+});
+
+test.each<[string, string, () => { readonly kind: string }]>([
+  [
+    'PodSync',
+    'packages/sync-pods/docs/delivery.md',
+    () => new PodSync({ client: { request: () => Promise.resolve(), async *lines() {} } }),
+  ],
+  [
+    'ReloadAction',
+    'packages/cli/docs/cli.md',
+    () => new ReloadAction({ action: { name: 'nothing', run: () => Promise.resolve() } }),
+  ],
+])('each event, operation and metric that only a %s has is in the tables of its page', (_, page, create) => {
+  const { events = {}, operations = {}, metrics = {} } = telemetryOf(create().kind) ?? {};
+  const channels = rowsOf(page, /`resilient-watcher:/).map(([, name, , fields]) => [
+    codeIn(name)[0],
+    codeIn(fields),
+  ]);
+  expect(channels).toEqual(Object.entries(events).map(([name, { fields }]) => [name, fields]));
+  expect(rowsOf(page, /`resilient-watcher\./).map(([, name]) => codeIn(name)[0])).toEqual(
+    Object.keys(operations),
+  );
+  const documented = rowsOf(page, /_/).map(([, name, type = '', labels]) => [
+    codeIn(name)[0],
+    type.trim(),
+    codeIn(labels),
+  ]);
+  for (const [name, metric] of Object.entries(metrics)) {
+    const shown = prometheusName(name, metric).replace('resilient_watcher_', '');
+    expect(documented).toContainEqual([shown, metric.kind, metric.labels]);
+  }
+});
+
+test('each metric of the library is in the table of its page', () => {
+  const documented = rowsOf('docs/observability.md', /`[a-z]+/).flatMap(([, names, type = '', labels]) =>
+    codeIn(names).map((name) => [name, type.trim().replace(' 0/1', ''), codeIn(labels)]),
+  );
+  for (const [name, metric] of Object.entries(METRICS)) {
+    const shown = prometheusName(name, metric).replace('resilient_watcher_', '');
+    expect(documented).toContainEqual([shown, metric.kind, metric.labels]);
   }
 });

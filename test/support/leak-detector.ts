@@ -2,12 +2,12 @@
  * Finds secrets in what the library publishes: no payload of a diagnostics channel, and no status that can be had
  * through one, may contain what a listener was given in confidence: a token, or the contents of a file.
  */
-import { subscribe, tracingChannel } from 'node:diagnostics_channel';
+import { subscribe } from 'node:diagnostics_channel';
 
 import { EventEmitter } from 'eventemitter3';
 
 import type { ComponentMessage } from '../../src/core/telemetry-messages.js';
-import { operationNames, pointNames } from '../../src/core/telemetry.js';
+import { followNames, operationChannel } from '../../src/core/telemetry.js';
 
 /** Shorter ones, such as "one", are in other words too. */
 const SHORTEST = 12;
@@ -59,24 +59,24 @@ function search(channel: string, payload: unknown): void {
   }
 }
 
-for (const name of pointNames) {
+followNames('events', (name) => {
   subscribe(`resilient-watcher:${name}`, (message) => {
     const { component } = message as ComponentMessage;
     search(`resilient-watcher:${name}`, [message, component.status()]);
   });
-}
-for (const name of operationNames) {
+});
+followNames('operations', (name) => {
   // Of a check only its cause and its result are published, and one that nobody observes takes a shorter way.
-  if (name === 'check') continue;
+  if (name === 'check') return;
   const listener = (message: object): void => search(`resilient-watcher.${name}`, message);
-  tracingChannel(`resilient-watcher.${name}`).subscribe({
+  operationChannel(name).subscribe({
     start: listener,
     end() {},
     asyncStart() {},
     asyncEnd: listener,
     error() {},
   });
-}
+});
 
 /** What was published in confidence since the last call, and by whom. */
 export function takeLeaks(): string[] {

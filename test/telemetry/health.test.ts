@@ -63,8 +63,6 @@ test.each<[what: string, kind: string, details: object, verdict: 'ready' | 'live
   ['another component that runs', 'VolumePublisher', {}, 'ready'],
   ['a component that needs no start', 'VolumePublisher', { state: 'idle' }, 'ready'],
   ['a component that was not started', 'TokenFile', { state: 'idle', expired: false }, 'live'],
-  ['an action that succeeded', 'ReloadAction', { state: 'idle', lastSuccessful: true }, 'ready'],
-  ['an action that failed', 'ReloadAction', { state: 'retrying', lastSuccessful: false }, 'live'],
   ['a component that is closed', WATCHER, { ...WATCHING, state: 'closed' }, 'live'],
 ])('%s', async (_what, kind, details, verdict) => {
   const health = healthOf(await running(kind, details));

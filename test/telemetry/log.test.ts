@@ -76,28 +76,20 @@ test('each event is one line whose level says whether it needs attention', async
   });
 });
 
-test('pods that are behind, and requests that fail for one reason, are one line each, with their number', () => {
-  const component = new SampleComponent('PodSync', 'sync');
+test('requests that fail for one reason are one line, with their number', () => {
+  const component = new SampleComponent('TokenRefresher', 'sync');
   const entries: string[] = [];
   const line = (fields: object, text: string): void => {
     if ((fields as { name?: string }).name === 'sync') entries.push(text);
   };
   const subscription = logTo({ debug: line, info: line, warn: line, error: line });
   const error = new BackendError('ERR_BACKEND_DOWN', 'api', 'refused');
-  for (const pod of ['a', 'b', 'c'])
-    component.emitEvent('behind', { namespace: 'shop', pod, waitedMs: 90_000 });
-  component.emitEvent('behind', { namespace: 'ci', pod: 'a', waitedMs: 90_000 });
   for (const delayMs of [1, 2]) component.emitEvent('retry', { error, request: 'list pods', delayMs });
   for (const delayMs of [1, 2]) component.emitEvent('retry', { error, delayMs });
-  const behind = (pod: string): string =>
-    `PodSync "sync": pod ${pod} not patched: it has waited for 90000 ms`;
-  const retry = (delayMs: number): string => `PodSync "sync": refused; next attempt in ${delayMs} ms`;
-  expect(entries.splice(0)).toEqual([behind('shop/a'), behind('ci/a'), retry(1), retry(1), retry(2)]);
+  const retry = (delayMs: number): string => `TokenRefresher "sync": refused; next attempt in ${delayMs} ms`;
+  expect(entries.splice(0)).toEqual([retry(1), retry(1), retry(2)]);
   subscription.close();
-  expect(entries).toEqual([
-    `${behind('shop/c')} (2 more since the last such line)`,
-    `${retry(2)} (1 more since the last such line)`,
-  ]);
+  expect(entries).toEqual([`${retry(2)} (1 more since the last such line)`]);
 });
 
 test('a message of several lines is logged as one line', () => {

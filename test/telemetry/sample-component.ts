@@ -3,7 +3,7 @@ import { onTestFinished } from 'vitest';
 import { Component, type ComponentEvents, type ComponentStatus } from '../../src/core/component.js';
 import { systemClock } from '../../src/core/clock.js';
 import type { StatusDescription } from '../../src/core/status-description.js';
-import { reloadDescription } from '../../packages/cli/src/action/reload-action.js';
+import type { ComponentTelemetry } from '../../src/core/telemetry-definitions.js';
 import { loaderDescription } from '../../src/config/loader-status.js';
 import { tlsFilesDescription } from '../../src/tls/tls-files.js';
 import { refresherDescription } from '../../src/token/refresher-status.js';
@@ -17,7 +17,6 @@ const DESCRIPTIONS: Readonly<Record<string, StatusDescription<never>>> = {
   TokenRefresher: refresherDescription,
   TokenFile: tokenFileDescription,
   TlsFiles: tlsFilesDescription,
-  ReloadAction: reloadDescription,
   VolumePublisher: { worksIdle: true },
 };
 
@@ -30,8 +29,12 @@ export class SampleComponent extends Component<AnyEvents, ComponentStatus> {
   readonly emitEvent = this.dispatch.bind(this);
   readonly work = this.trace.bind(this);
 
-  constructor(kind: string, name: string, details: object = {}) {
-    const description = DESCRIPTIONS[kind] as StatusDescription<ComponentStatus> | undefined;
+  /** @param telemetry as a component of a package brings it. */
+  constructor(kind: string, name: string, details: object = {}, telemetry?: ComponentTelemetry) {
+    const description = {
+      ...(DESCRIPTIONS[kind] as StatusDescription<ComponentStatus>),
+      ...(telemetry && { telemetry }),
+    };
     super({ kind, name, signal: undefined, clock: systemClock, description });
     this.details = details;
     this.on('error', () => {});

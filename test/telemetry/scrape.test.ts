@@ -1,4 +1,7 @@
-/** What Prometheus reads over HTTP while things go wrong, in one process with every kind of component. */
+/**
+ * What Prometheus reads over HTTP while things go wrong, in one process with every kind of component: that of the program
+ * as well, since the alert rules are for the whole house.
+ */
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { readFileSync, writeFileSync } from 'node:fs';
@@ -20,7 +23,7 @@ import { FakeTokenClient, KubeletVolume, ScriptedBackend } from 'resilient-watch
 import { expect, onTestFinished, test } from 'vitest';
 import { parse } from 'yaml';
 
-import { metricNames, prometheusName } from '../../src/telemetry/metrics.js';
+import { METRICS, prometheusName } from '../../src/telemetry/metrics.js';
 import { temporaryDirectory } from '../support/temporary-directory.js';
 import { SampleComponent } from './sample-component.js';
 
@@ -183,14 +186,12 @@ test('every metric of the alert rules and of the dashboard is in a scrape of a p
   });
   await certificate.start();
   certificate.emitEvent('connectionsEnded', { by: 'serveTls', connections: 1 });
-  const sync = new SampleComponent('PodSync', 'sync', { state: 'running' });
-  await sync.start();
-  sync.emitEvent('synced', { namespace: 'shop', pod: 'web', delayMs: 100 });
-  sync.emitEvent('behind', { namespace: 'shop', pod: 'web', waitedMs: 90_000 });
 
   const series = await scraper.scrape();
   const scraped = new Set([...series.keys()].map((name) => name.replace(/\{.*/, '')));
-  const names = metricNames.map((name) => prometheusName(name).replace(/^resilient_watcher_/, ''));
+  const names = Object.entries(METRICS).map(([name, metric]) =>
+    prometheusName(name, metric).replace(/^resilient_watcher_/, ''),
+  );
   const wanted = names.filter((name) => !scraped.has(name) && !scraped.has(`${name}_count`));
   expect(wanted).toEqual([]);
   for (const name of expressionsOf('deploy/prometheus/rules.yaml', 'deploy/grafana/dashboard.json')) {

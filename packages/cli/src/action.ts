@@ -2,7 +2,13 @@
 export { ActionError, type Action } from './action/action.js';
 export { commandAction, type CommandActionOptions } from './action/command-action.js';
 export { ProcessGroup, type ProcessExit } from './action/process-group.js';
-export { ReloadAction, type ReloadActionEvents, type ReloadActionStatus } from './action/reload-action.js';
+export {
+  ReloadAction,
+  type ActionMessage,
+  type ActionOperation,
+  type ReloadActionEvents,
+  type ReloadActionStatus,
+} from './action/reload-action.js';
 export type { ReloadActionOptions } from './action/reload-options.js';
 export { signalAction, type SignalTarget } from './action/signal-action.js';
 export { mergeUpdates, updateOf, type ActionUpdate, type PathUpdate } from './action/action-update.js';

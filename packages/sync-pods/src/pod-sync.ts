@@ -6,11 +6,10 @@ import {
   podServer,
   sha256,
   statusOf,
-  type ComponentEvents,
   type LifecycleState,
   type Verdict,
 } from 'resilient-watcher/internal';
-import { clusterClient, type ClusterClient, type KubernetesError } from 'resilient-watcher/kubernetes';
+import { clusterClient, type ClusterClient } from 'resilient-watcher/kubernetes';
 
 import { MountIndex } from './mount-index.js';
 import { mountingPod, type MountingPod, type ObjectKind } from './mounted-objects.js';
@@ -18,38 +17,13 @@ import { ObjectFollower, type FollowerStep } from './object-follower.js';
 import { namesIn } from './patch-lane.js';
 import { PatchQueue, type DuePatch } from './patch-queue.js';
 import { patchPod } from './pod-patch.js';
+import { podSyncTelemetry, type PodSyncEvents } from './pod-sync-events.js';
 import {
   resolvePodSyncOptions,
   type PodSyncOptions,
   type ResolvedPodSyncOptions,
 } from './pod-sync-options.js';
 import { RequestHealth } from './request-health.js';
-
-/** A pod in an event of `PodSync`. */
-export interface SyncedPod {
-  readonly namespace: string;
-  readonly pod: string;
-}
-
-/** Events of `PodSync`. */
-export interface PodSyncEvents extends ComponentEvents {
-  /** The annotation of a pod was changed, `delayMs` after `PodSync` heard that an object of the pod had changed. */
-  synced: [event: SyncedPod & { readonly delayMs: number }];
-  /** A pod has waited for `maxDelayMs` and is not patched: kubelet has updated its files by then. */
-  behind: [event: SyncedPod & { readonly waitedMs: number }];
-  /**
-   * A list, a watch or a patch failed; the next attempt begins after `delayMs`. `request` is what was tried, such as
-   * `patch pods in shop`, and has few values. If only one pod is refused, the message of the error names it.
-   */
-  retry: [event: { readonly error: KubernetesError; readonly request: string; readonly delayMs: number }];
-  /**
-   * The same request has failed three times in a row; for patches, as many pods of a namespace were refused and none was
-   * patched. The message says what the error of `retry` does not: what to do if it lasts.
-   */
-  unhealthy: [event: { readonly error: KubernetesError; readonly consecutiveFailures: number }];
-  /** Every request would succeed again: while no pod has to be patched, dry runs ask. */
-  healthy: [];
-}
 
 /** The status of a `PodSync`. Plain data. */
 export interface PodSyncStatus extends ComponentStatus {
@@ -105,7 +79,13 @@ export class PodSync extends Component<PodSyncEvents, PodSyncStatus> {
   constructor(options?: PodSyncOptions) {
     const resolved = resolvePodSyncOptions(options);
     const { name, signal, clock } = resolved;
-    super({ kind: 'PodSync', name, signal, clock, description: { health: healthOf } });
+    super({
+      kind: 'PodSync',
+      name,
+      signal,
+      clock,
+      description: { health: healthOf, telemetry: podSyncTelemetry },
+    });
     this.#options = resolved;
     this.#client = resolved.client ?? clusterClient({ clock });
     this.#kinds = resolved.secrets ? ['configmaps', 'secrets'] : ['configmaps'];

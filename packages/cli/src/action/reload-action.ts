@@ -14,7 +14,7 @@
  * done until the next `trigger()`. With a check, an update that comes while an action runs is checked before the next
  * action: the run begins again, with both updates. No update is lost: one that was not handled successfully is merged into the next one.
  */
-import type { ComponentStatus } from 'resilient-watcher';
+import type { ComponentHandle, ComponentStatus, OperationMessage } from 'resilient-watcher';
 import {
   Backoff,
   begin,
@@ -22,6 +22,7 @@ import {
   markHandled,
   sleep,
   type ComponentEvents,
+  type TelemetryTable,
   type StatusDescription,
 } from 'resilient-watcher/internal';
 
@@ -65,9 +66,40 @@ export interface ReloadActionStatus extends ComponentStatus {
   readonly lastSuccessAt: number | null;
 }
 
+/** A run of an action or a check of a `ReloadAction`. `result`: `succeeded`, or `interrupted` by `close()`. */
+export interface ActionMessage extends OperationMessage {
+  readonly component: ComponentHandle;
+  /** What kind of action: `exec`, `signal`, `webhook`, or `custom`. */
+  readonly action: string;
+}
+
+/** An operation in telemetry that only a `ReloadAction` has. */
+export interface ActionOperation {
+  readonly name: 'action';
+  readonly message: ActionMessage;
+}
+
+const TELEMETRY: TelemetryTable<Record<string, object>, { action: ActionMessage }> = {
+  operations: {
+    action: {
+      title: 'action',
+      measure: ({ action, result }, meter) => meter.count('actions', { action, result }),
+    },
+  },
+  metrics: {
+    actions: {
+      kind: 'counter',
+      unit: '{action}',
+      labels: ['action', 'result'],
+      help: 'Runs of checks and actions of a ReloadAction (succeeded, interrupted, error).',
+    },
+  },
+};
+
 /** Ready: the last action, if any, succeeded. */
 export const reloadDescription: StatusDescription<ReloadActionStatus> = {
   worksIdle: true,
+  telemetry: TELEMETRY,
   health({ lastSuccessful, lastError }) {
     if (lastSuccessful !== false) return {};
     return { unready: `the last action failed: ${lastError?.code ?? 'interrupted'}` };

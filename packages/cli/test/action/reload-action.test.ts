@@ -8,6 +8,9 @@ import {
   type ActionUpdate,
   type ReloadActionOptions,
 } from '../../src/action.js';
+import client, { Registry } from 'prom-client';
+import { healthOf } from 'resilient-watcher';
+import { collectMetrics } from 'resilient-watcher/prometheus';
 import { FakeClock } from 'resilient-watcher/testing';
 
 import { Outcome } from 'resilient-watcher/internal';
@@ -250,4 +253,23 @@ test('the error of an action of another copy of the package keeps its code', asy
   runs[0]?.outcome.reject(new ActionError('ERR_ACTION_TIMEOUT', 'It took too long'));
   await settled();
   expect(events).toEqual(['ERR_ACTION_TIMEOUT null']);
+});
+
+test('a reload is ready unless its last action failed, and its runs are counted by their result', async () => {
+  const registry = new Registry();
+  using _metrics = collectMetrics({ client, registry });
+  const { reload, runs, settled } = scene({ maxAttempts: 1 });
+  const runOnce = async (end: (outcome: Outcome<void>) => void): Promise<boolean> => {
+    reload.trigger(update('a'));
+    await settled();
+    end(runs.at(-1)?.outcome ?? new Outcome());
+    await settled();
+    return healthOf(reload).ready;
+  };
+  expect(healthOf(reload).ready).toBe(true);
+  expect(await runOnce((outcome) => outcome.reject(new Error('no')))).toBe(false);
+  expect(await runOnce((outcome) => outcome.resolve())).toBe(true);
+  const text = await registry.metrics();
+  for (const result of ['succeeded', 'error'])
+    expect(text).toContain(`resilient_watcher_actions_total{action="custom",result="${result}"} 1`);
 });
