@@ -405,4 +405,22 @@ export const MUTANTS = [
     'if (!bytes) return stat ? undefined : yield* unreadFile',
     'if (!bytes) return yield* unreadFile',
   ],
+  [
+    'a link of /proc is followed by its text',
+    'fs/magic-link.ts',
+    'if (size === 0n) return OF_PROCESS.test(name);',
+    'if (size === 0n) return false;',
+  ],
+  [
+    'a mount that is covered counts as reachable',
+    'fs/mount-table.ts',
+    'if (mounted.has(`${parent} ${point}`)) return true;',
+    '',
+  ],
+  [
+    'what is behind a link of /proc is on the mount of its path',
+    mounts,
+    'if (isBehindMagicLink(path)) return mountOfKind(magicLinkOf(path), UNKNOWN.kind);',
+    '',
+  ],
 ];

@@ -1,6 +1,8 @@
 /** Runs one schedule, and says which invariant it violates. */
+import { behind } from './behind.js';
 import { BUSY_KINDS } from './busy.js';
 import { Choices } from './choices.js';
+import { cover } from './consumers/covering.js';
 import { HABITS } from './consumers/habits.js';
 import { hang } from './consumers/hanging.js';
 import { leave } from './consumers/leaving.js';
@@ -49,10 +51,12 @@ const WATCHED: Readonly<Record<string, Kind>> = {
   ...BUSY_KINDS,
   denied,
   drawn,
+  behind,
 };
 
 /** Programs with ways of their own. */
 const PROGRAMS: Readonly<Record<string, (world: World) => Promise<void>>> = {
+  cover,
   hang,
   leave,
   neighbors,

@@ -1,5 +1,5 @@
 /** What is on a file system: inodes, and the entries of directories that name them. */
-import type { Mount } from './mounts.js';
+import type { Mount, Place } from './mounts.js';
 import type { Storage } from './storage.js';
 import type { Watch } from './inotify.js';
 
@@ -32,6 +32,8 @@ export class Inode {
   /** Replaced by each write, never changed. */
   bytes = EMPTY;
   target = '';
+  /** Of a link in `/proc` that leads to an object instead of a path. */
+  leadsTo: Place | undefined;
   nlink = 0;
   /** How many descriptors are open. */
   opens = 0;
@@ -65,6 +67,7 @@ export class Inode {
 
   get size(): number {
     if (this.kind === 'directory') return 4096;
+    if (this.leadsTo) return 0;
     return this.kind === 'link' ? Buffer.byteLength(this.target) : this.bytes.length;
   }
 

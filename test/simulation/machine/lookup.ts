@@ -74,6 +74,11 @@ export function lookup(viewer: Viewer, path: string, end: AtTheEnd, creates = fa
     const { inode } = entry;
     if (inode.kind === 'link' && (!isLast || end === 'follow' || (isDirectory && end === 'keep'))) {
       if ((links += 1) > MAX_LINKS) throw new Errno('ELOOP');
+      if (inode.leadsTo) {
+        at = inode.leadsTo;
+        last = '.';
+        continue;
+      }
       if (isLast && inode.target.endsWith('/')) isDirectory = true;
       if (inode.target.startsWith('/')) at = viewer.root;
       rest.push(...namesIn(inode.target));

@@ -6,7 +6,7 @@
  * - ACLs, capabilities, extended attributes, supplementary groups, immutable files, quotas, access times, leases, locks
  * - devices and sockets; reading from and writing to pipes
  * - `fs.protected_symlinks`, `fs.protected_regular` and `fs.protected_fifos` (0 here)
- * - working directories, relative paths, `/proc` beyond the mount table and descriptors
+ * - working directories, relative paths, `/proc` beyond the mount table, descriptors, and root directories
  * - inode numbers other than that freed ones are reused; sizes of directories; blocks
  * - timestamps of Linux 6.13 and later, which are finer where somebody looks (ticks of 0 ms are as fine as any)
  * - mounts in several namespaces, propagation of mounts, layers of overlayfs, `renameat2` with flags
@@ -103,6 +103,22 @@ export class Machine {
     this.#mountInfo = undefined;
     mount.storage.mounts -= 1;
     this.endIfUnmounted(mount.storage);
+  }
+
+  /**
+   * Makes this path a link to the root directory of a process, as in `/proc`: of a container with a mount table of its own, or
+   * of this mount namespace. The container that it led to is removed.
+   */
+  linkRoot(path: string, type?: string): void {
+    const { entry } = existing(lookup(this.#superuser, path, 'keep'));
+    const before = entry.inode.leadsTo?.mount;
+    const root = type === undefined ? undefined : this.#newStorage(type).root;
+    const mount = root && new Mount(this.#mountIds++, root, undefined, false);
+    if (mount) mount.storage.mounts += 1;
+    entry.inode.leadsTo = mount ? { mount, entry: mount.root } : this.root;
+    if (!before || before === this.root.mount) return;
+    before.storage.mounts -= 1;
+    this.endIfUnmounted(before.storage);
   }
 
   /** A file system that is neither mounted nor in use ends. */
