@@ -59,7 +59,7 @@ export interface DiagnoseOptions {
  * @throws {TypeError} (rejects) for an invalid path.
  */
 export async function diagnose(
-  path: string,
+  path: string | URL,
   { clock = systemClock, audiences = [] }: DiagnoseOptions = {},
 ): Promise<Diagnosis> {
   const now = clock.now();

@@ -41,7 +41,7 @@ export interface ReadVolumeOptions {
  * (`ERR_TARGET_PATH`), or the volume cannot be read or keeps changing (`ERR_TARGET_IO`).
  * @throws {TypeError | RangeError} (rejects) for a wrong argument.
  */
-export async function readVolume(directory: string, options?: ReadVolumeOptions): Promise<SetSnapshot> {
+export async function readVolume(directory: string | URL, options?: ReadVolumeOptions): Promise<SetSnapshot> {
   const path = absolutePath(checkPath('readVolume', 'directory', directory));
   const { fs, clock, ...limits } = resolveOptions('readVolume', options, {
     ...READ_LIMITS,

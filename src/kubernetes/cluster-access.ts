@@ -17,6 +17,12 @@ import { checkCertificates } from './kubeconfig.js';
 const PACKAGE = '@kubernetes/client-node';
 const VERSIONS = '1.3 or later; 2 needs Node 22.19';
 
+/** What to install: by default npm takes version 2, whose import ends a process with an older Node.js. */
+export function clientNodeFor(node: string): string {
+  const [major = 0, minor = 0] = node.split('.').map(Number);
+  return major > 22 || (major === 22 && minor >= 19) ? PACKAGE : `${PACKAGE}@1`;
+}
+
 /** The option that names a cluster. */
 export const KUBE_CONFIG_OPTION = matching<KubeConfig | string | URL | undefined>(
   undefined,
@@ -39,7 +45,7 @@ export async function loadClientNode(): Promise<ClientNode> {
   try {
     client = await import('@kubernetes/client-node');
   } catch (cause) {
-    throw new PackageError(PACKAGE, VERSIONS, cause);
+    throw new PackageError(clientNodeFor(process.versions.node), VERSIONS, cause);
   }
   // Versions 0.x have other signatures, and no authenticators.
   const { addAuthenticator } = client.KubeConfig.prototype as Partial<KubeConfig>;

@@ -3,13 +3,12 @@ import { resolve } from 'node:path';
 
 import type { AtomicWriteFileOptions } from '../write/write-options.js';
 import { errnoOf } from '../core/errno.js';
-import { checkPath, describe, flag, resolveOptions } from '../core/options.js';
-import { systemClock } from '../core/clock.js';
+import { checkPath, flag, isPath, matching, required, resolveOptions } from '../core/options.js';
 import { systemRandom } from '../core/random.js';
 import { SerialQueue } from '../core/serial-queue.js';
 import { readFileIfAny } from '../fs/read-file.js';
 import type { TokenSink } from '../token/delivery.js';
-import { fileSink } from '../token/file-sink.js';
+import { fileSink, SINK_OPTIONS } from '../token/file-sink.js';
 import type { ServiceAccountToken } from '../token/token.js';
 import { LARGEST_BYTES, readCertificates } from './cluster-access.js';
 import { checkCertificates, KUBECONFIG_OPTIONS, renderKubeconfig } from './kubeconfig.js';
@@ -32,6 +31,20 @@ export interface KubeconfigSinkOptions
   readonly merge?: boolean | undefined;
 }
 
+const path = matching<string | URL | undefined>(
+  undefined,
+  'a non-empty string without NUL bytes or a file: URL',
+  isPath,
+);
+
+const OPTIONS = {
+  path: required(path),
+  ...KUBECONFIG_OPTIONS,
+  caFile: path,
+  merge: flag(false),
+  ...SINK_OPTIONS,
+};
+
 /**
  * Creates a sink that writes each token into a kubeconfig, for example for a CNI plugin. Readers see the old file or
  * the new one, never a partial one. The default mode is 0600. If the CA cannot be read or is invalid, nothing is
@@ -42,34 +55,18 @@ export interface KubeconfigSinkOptions
  */
 export function kubeconfigSink(options: KubeconfigSinkOptions): TokenSink {
   const owner = 'kubeconfigSink';
-  if (typeof options !== 'object' || (options as unknown) === null) {
-    throw new TypeError(`${owner}: options must be an object with path and server, got ${describe(options)}`);
-  }
-  const {
-    path: target,
-    server,
-    caData,
-    tlsServerName,
-    clusterName,
-    user,
-    contextName,
-    namespace,
-    ...rest
-  } = options;
-  const { caFile: authority, merge: isMerged, ...write } = rest;
-  const path = checkPath(owner, 'option "path"', target);
-  const caFile = authority === undefined ? undefined : checkPath(owner, 'option "caFile"', authority);
-  const { merge, ...names } = resolveOptions(
-    owner,
-    { server, caData, tlsServerName, clusterName, user, contextName, namespace, merge: isMerged },
-    { ...KUBECONFIG_OPTIONS, merge: flag(false) },
-  );
+  const given = resolveOptions(owner, options, OPTIONS);
+  const path = checkPath(owner, 'option "path"', given.path);
+  const caFile = given.caFile === undefined ? undefined : checkPath(owner, 'option "caFile"', given.caFile);
+  const { server, caData, tlsServerName, clusterName, user, contextName, namespace, merge, ...rest } = given;
+  const names = { server, tlsServerName, clusterName, user, contextName, namespace };
+  const { path: _path, caFile: _caFile, ...write } = rest;
   if (caData !== undefined && caFile !== undefined) {
     throw new TypeError(`${owner}: give "caData" or "caFile", not both`);
   }
   if (caData !== undefined) checkCertificates(caData, 'option "caData"');
   if (caFile !== undefined) checkCaFile(caFile);
-  const ports = { fs: nodeFileSystem, clock: write.clock ?? systemClock, random: systemRandom };
+  const ports = { fs: nodeFileSystem, clock: write.clock, random: systemRandom };
   const render = async (token: ServiceAccountToken): Promise<string> => {
     const current = caFile === undefined ? caData : await readCertificates(caFile, ports);
     const own = renderKubeconfig({ ...names, caData: current, token: token.value });

@@ -1,6 +1,6 @@
-import { checkPath } from '../core/options.js';
+import { checkPath, matching, resolveOptions } from '../core/options.js';
 import { atomicWriteFile } from '../write/atomic-write-file.js';
-import type { AtomicWriteFileOptions } from '../write/write-options.js';
+import { OPTIONS, type AtomicWriteFileOptions } from '../write/write-options.js';
 import type { ServiceAccountToken } from './token.js';
 import type { TokenSink } from './delivery.js';
 
@@ -11,23 +11,31 @@ export interface FileSinkOptions extends Omit<AtomicWriteFileOptions, 'signal' |
     ((token: ServiceAccountToken) => string | Uint8Array | Promise<string | Uint8Array>) | undefined;
 }
 
+const { signal: _signal, coalesce: _coalesce, mode, ...others } = OPTIONS;
+
+/** How a sink writes: the options of `atomicWriteFile` that it does not set itself. */
+export const SINK_OPTIONS = { ...others, mode: { ...mode, fallback: 0o600 as const } };
+
+const FILE_SINK_OPTIONS = {
+  ...SINK_OPTIONS,
+  render: matching<FileSinkOptions['render']>(
+    undefined,
+    'a function',
+    (value) => typeof value === 'function',
+  ),
+};
+
 /**
  * Creates a sink that writes each token to a file. Readers see the old file or the new one, never a partial one. The
  * default mode is 0600.
- * @throws {TypeError} for a wrong path, or a `render` that is not a function; a wrong option of `atomicWriteFile`
- * fails the delivery.
+ * @throws {TypeError} for a wrong path, and an unknown or wrong option.
  */
-export function fileSink(
-  path: string | URL,
-  { render, mode = 0o600, ...options }: FileSinkOptions = {},
-): TokenSink {
-  if (render !== undefined && typeof render !== 'function') {
-    throw new TypeError('fileSink: option "render" must be a function');
-  }
+export function fileSink(path: string | URL, options?: FileSinkOptions): TokenSink {
   const file = checkPath('fileSink', 'path', path);
+  const { render, ...write } = resolveOptions('fileSink', options, FILE_SINK_OPTIONS);
   const sink: TokenSink = async (token, { signal }) => {
     const text = render ? await render(token) : token.value;
-    await atomicWriteFile(file, text, { ...options, mode, signal });
+    await atomicWriteFile(file, text, { ...write, signal });
   };
   // Shown in `status()` and events.
   return Object.defineProperty(sink, 'name', { value: file });

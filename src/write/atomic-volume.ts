@@ -142,7 +142,7 @@ export class AtomicVolume extends Component<ComponentEvents, AtomicVolumeStatus>
    * Performs no I/O.
    * @throws {TypeError | RangeError} for an invalid argument.
    */
-  constructor(directory: string, options?: AtomicVolumeOptions) {
+  constructor(directory: string | URL, options?: AtomicVolumeOptions) {
     const path = withoutSlash(absolutePath(checkPath('AtomicVolume', 'directory', directory)));
     const settings = resolveOptions('AtomicVolume', options, OPTIONS);
     const { name = basename(resolve(path)), signal, clock } = settings;

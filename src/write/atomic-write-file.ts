@@ -28,7 +28,7 @@ import { sourceOf, WriteSource, type SyncWriteData, type WriteData } from './wri
  * @throws the signal's reason (rejects) when aborted.
  */
 export async function atomicWriteFile(
-  path: string,
+  path: string | URL,
   data: WriteData,
   options?: AtomicWriteFileOptions,
 ): Promise<AtomicWriteResult> {
@@ -62,7 +62,7 @@ export async function atomicWriteFile(
  * @throws {TypeError | RangeError} for an invalid argument.
  */
 export function atomicWriteFileSync(
-  path: string,
+  path: string | URL,
   data: SyncWriteData,
   options?: AtomicWriteFileSyncOptions,
 ): AtomicWriteResult {

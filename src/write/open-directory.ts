@@ -146,7 +146,7 @@ function* createIn(parent: HeldDirectory, name: string, { isDurable }: Opening):
   if (isDurable) yield* parent.sync();
   const created = yield* parent.enter(name);
   if (created) return created;
-  throw new Refusal('ERR_WRITE_NO_DIRECTORY', 'a component of its path is not a directory');
+  throw new Refusal('ERR_WRITE_NO_DIRECTORY', 'there is a file where its path needs a directory');
 }
 
 /**

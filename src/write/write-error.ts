@@ -126,7 +126,7 @@ const EXPLANATIONS: Readonly<Record<string, Explanation>> = {
     'not permitted: an immutable file, a sticky directory, or an owner that may not be set',
   ],
   ENOENT: ['ERR_WRITE_NO_DIRECTORY', 'its directory does not exist; "createDirectory: true" creates it'],
-  ENOTDIR: ['ERR_WRITE_NO_DIRECTORY', 'a component of its path is not a directory'],
+  ENOTDIR: ['ERR_WRITE_NO_DIRECTORY', 'there is a file where its path needs a directory'],
   EISDIR: ['ERR_WRITE_NOT_FILE', 'it is a directory'],
   ENOTEMPTY: ['ERR_WRITE_NOT_FILE', 'it is a directory'],
   EBUSY: [

@@ -7,6 +7,7 @@ import { tokenRequestClient } from 'resilient-watcher/kubernetes';
 import { afterEach, beforeEach, expect, onTestFinished, test, vi } from 'vitest';
 
 import type { FileSystem } from '../../src/core/file-system.js';
+import { clientNodeFor } from '../../src/kubernetes/cluster-access.js';
 import { clusterScene, type ClusterScene } from '../support/cluster-scene.js';
 import { interceptedFs } from '../support/intercepted-fs.js';
 
@@ -140,4 +141,13 @@ test.each([
   expect((error as Error).message).toContain(`${ACCOUNT}/${key}`);
   expect(inspect(error, { depth: Infinity })).not.toContain('eyJ');
   expect(scene.server.requests).toEqual([]);
+});
+
+test.each([
+  ['20.19.0', '@kubernetes/client-node@1'],
+  ['22.18.0', '@kubernetes/client-node@1'],
+  ['22.19.0', '@kubernetes/client-node'],
+  ['24.0.0', '@kubernetes/client-node'],
+])('with Node.js %s the client to install is %s', (node, name) => {
+  expect(clientNodeFor(node)).toBe(name);
 });

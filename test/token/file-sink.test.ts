@@ -34,3 +34,12 @@ test('the mode is that of the option, if there is one', async () => {
   await fileSink(path, { mode: 0o640 })(token, { signal });
   expect(modeOf(path)).toBe('640');
 });
+
+test.each([
+  [{ createDirectories: true }, 'fileSink: unknown option "createDirectories"; known are owner,'],
+  [{ mode: '0640' }, 'fileSink: option "mode" must be an integer'],
+  [{ signal }, 'fileSink: unknown option "signal"'],
+  [{ render: 'token' }, 'fileSink: option "render" must be a function'],
+])('an option that is wrong is refused before there is a token: %j', (options, says) => {
+  expect(() => fileSink('/tmp/token', options as object)).toThrow(says);
+});

@@ -143,7 +143,7 @@ describe('a group', () => {
 
   test.each<[unknown, RegExp]>([
     [[], /at least one file/],
-    [['a', 'a'], /must not name a file twice/],
+    [['a', 'b', 'a'], /path names "[^"]+a" twice/],
     [['a', ''], /path\[1\] must be a non-empty string/],
     [['a', 7], /path\[1\] must be a non-empty string/],
   ])('%j is refused', (paths, message) => {

@@ -11,8 +11,16 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
 
-import { WriteError, atomicWriteFile, atomicWriteFileSync, isTemporaryName } from 'resilient-watcher';
+import {
+  AtomicVolume,
+  WriteError,
+  atomicWriteFile,
+  atomicWriteFileSync,
+  isTemporaryName,
+  readVolume,
+} from 'resilient-watcher';
 import { expect, test } from 'vitest';
 
 import { debris } from '../support/debris.js';
@@ -136,4 +144,17 @@ test('as docs/atomic-writes.md says, another name of the old file keeps the old 
   linkSync(path, `${path}.hard`);
   await atomicWriteFile(path, 'new');
   expect(readFileSync(`${path}.hard`, 'utf8')).toBe('old');
+});
+
+test('a file: URL is a path, for files and for volumes', async () => {
+  const directory = pathToFileURL(`${temporaryDirectory()}/`);
+  const file = new URL('a%20file', directory);
+  await atomicWriteFile(file, 'one');
+  expect(readFileSync(file, 'utf8')).toBe('one');
+  atomicWriteFileSync(file, 'two');
+  expect(readFileSync(file, 'utf8')).toBe('two');
+  const volume = new AtomicVolume(new URL('volume', directory), { createDirectory: true });
+  await volume.write({ key: 'value' });
+  const { files } = await readVolume(new URL('volume', directory));
+  expect(String(files.get('key')?.content)).toBe('value');
 });

@@ -51,7 +51,7 @@ const OPTIONS = {
   client: optional(port<ClusterClient | undefined>(undefined, 'request', 'lines')),
   namespaces: matching<readonly string[] | undefined>(
     undefined,
-    'an array of names',
+    'an array of at least one name',
     (value) => Array.isArray(value) && value.length > 0 && value.every(isNonEmptyString),
   ),
   selector: nonEmptyString<undefined>(undefined),

@@ -325,7 +325,7 @@ describe('the API server', () => {
 });
 
 test('a wrong option is refused', () => {
-  expect(() => new PodSync({ namespaces: [] })).toThrow(TypeError);
+  expect(() => new PodSync({ namespaces: [] })).toThrow('must be an array of at least one name');
   expect(() => new PodSync({ splayMs: 100_000 })).toThrow(/splayMs.*maxDelayMs/);
   expect(ANNOTATION).toMatch(/^resilient-watcher/);
 });

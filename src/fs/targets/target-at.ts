@@ -16,8 +16,10 @@ export function targetAt(path: TargetPath, limits: ReadLimits, tree?: TreeTarget
   if (!isGroup(path)) return new PathTarget(absoluteGivenPath('path', path), limits, tree);
   if (path.length === 0) throw new TypeError('ResilientWatcher: path must name at least one file, got []');
   const paths = path.map((member, index) => absoluteGivenPath(`path[${index}]`, member));
-  if (new Set(paths).size < paths.length) {
-    throw new TypeError('ResilientWatcher: path must not name a file twice');
+  const known = new Set<string>();
+  for (const one of paths) {
+    if (known.has(one)) throw new TypeError(`ResilientWatcher: path names "${one}" twice`);
+    known.add(one);
   }
   const members = path.map((member, index): [string, string] => {
     const absolute = paths[index] ?? '';
