@@ -1,4 +1,6 @@
-/** What all classes of the library have in common, so that a user who knows one of them knows the others. */
+/**
+ * What all classes have in common, those of the packages as well, so that a user who knows one of them knows the others.
+ */
 import { writeFileSync } from 'node:fs';
 import { createServer } from 'node:https';
 import { join } from 'node:path';

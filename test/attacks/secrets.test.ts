@@ -1,4 +1,6 @@
-/** What others throw may hold a secret anywhere in itself; no error of this library carries it along. */
+/**
+ * What others throw may hold a secret anywhere in itself; no error of the library or of its packages carries it along.
+ */
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { inspect } from 'node:util';
