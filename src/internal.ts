@@ -40,7 +40,6 @@ export { apiFailureOf, pauseAfter, statusOf } from './kubernetes/api-failure.js'
 export { ApiFailure } from './kubernetes/api-request.js';
 export { clusterFailure } from './kubernetes/cluster-failure.js';
 export { podServer } from './kubernetes/pod-access.js';
-export { RepeatedLines, sinceLastLine } from './telemetry/repeated-lines.js';
 export { signJwt, verifyJwt } from './testing/jwt.js';
 export { kubernetesTime } from './testing/kubernetes-time.js';
 export { Generations, isCaRemoved } from './tls/generation.js';

@@ -62,7 +62,7 @@ export function logTo(logger: StructuredLogger | Console, options?: LogOptions):
       const { component, ...details } = point.message;
       const { level, text, cause } = lineOf(point);
       const isRepeated = component.repeated?.includes(point.name);
-      const fields = { component: component.kind, name: component.name, ...details };
+      const fields = { event: point.name, component: component.kind, name: component.name, ...details };
       const line = `${titleOf(component)}: ${text}`;
       if (cause === undefined)
         return log({ level: isRepeated === true ? 'debug' : level, text: line }, fields);
@@ -78,7 +78,7 @@ export function logTo(logger: StructuredLogger | Console, options?: LogOptions):
       if (!line) return undefined;
       const { component, ...details } = operation.message;
       const source = component && { component: component.kind, name: component.name };
-      return log(line, { ...source, ...details, durationMs: Math.round(durationMs) });
+      return log(line, { event: operation.name, ...source, ...details, durationMs: Math.round(durationMs) });
     },
   });
   const close = (): void => {

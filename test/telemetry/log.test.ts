@@ -67,6 +67,7 @@ test('each event is one line whose level says whether it needs attention', async
     `info ${who}: closed`,
   ]);
   expect(entries[1]?.[2]).toEqual({
+    event: 'change',
     component: 'ResilientWatcher',
     name: 'logged',
     cause: 'fs',

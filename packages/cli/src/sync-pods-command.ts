@@ -1,11 +1,12 @@
 import { InvalidArgumentError, type Command } from 'commander';
-import { RepeatedLines, sinceLastLine } from 'resilient-watcher/internal';
+import { logTo, type StructuredLogger } from 'resilient-watcher';
 import { clusterClient } from 'resilient-watcher/kubernetes';
 import { PodSync } from '@resilient-watcher/sync-pods';
 
 import { checkCluster, delay, duration, each, text } from './arguments.js';
 import { EXIT, ExitError } from './exit-code.js';
 import { addListenFlag, listen, type ListenFlags } from './listen.js';
+import type { LOG_LEVELS, Output } from './output.js';
 import type { Invocation, Subcommand } from './subcommand.js';
 
 interface Flags extends ListenFlags {
@@ -28,8 +29,6 @@ function positive(given: string): number {
   if (/^\d+(\.\d+)?$/.test(given) && value > 0) return value;
   throw new InvalidArgumentError('It must be a positive number.');
 }
-
-/** How many lines are left out. */
 
 function addSyncPodsCommand(command: Command): void {
   command
@@ -75,6 +74,20 @@ Examples:
   );
 }
 
+/** Prints what `logTo` says as the other lines of the program. */
+function loggerTo(output: Output): StructuredLogger {
+  const printing = (level: (typeof LOG_LEVELS)[number]) => (fields: object, message: string) => {
+    const { event, component: _component, name: _name, ...details } = fields as Record<string, unknown>;
+    output.log(level, String(event), message, details);
+  };
+  return {
+    debug: printing('debug'),
+    info: printing('info'),
+    warn: printing('warn'),
+    error: printing('error'),
+  };
+}
+
 /** Runs `sync-pods` until the session ends. */
 async function runSyncPods({ flags, session, paths }: Invocation<Flags>): Promise<void> {
   const { namespace: namespaces, allNamespaces, kubeconfig: kubeConfig, splay, maxDelay } = flags;
@@ -87,7 +100,7 @@ async function runSyncPods({ flags, session, paths }: Invocation<Flags>): Promis
     throw new ExitError(EXIT.usage, '--splay must be at most --max-delay');
   }
   checkCluster(kubeConfig, io.env);
-  const lines = session.closeAtEnd(new RepeatedLines(io.clock));
+  session.closeAtEnd(logTo(loggerTo(output)));
   const sync = session.closeAtEnd(
     new PodSync({
       name: 'sync-pods',
@@ -105,45 +118,6 @@ async function runSyncPods({ flags, session, paths }: Invocation<Flags>): Promis
   );
   session.endOnSignals();
   await listen(flags, session);
-  sync.on('synced', ({ namespace, pod, delayMs }) =>
-    output.log('info', 'synced', `${namespace}/${pod}: patched after ${Math.round(delayMs)} ms`, {
-      namespace,
-      pod,
-      delayMs,
-    }),
-  );
-  sync.on('behind', ({ namespace, pod, waitedMs }) =>
-    lines.say(`behind ${namespace}`, (more) =>
-      output.log(
-        'warn',
-        'behind',
-        `${namespace}/${pod}: not patched, it has waited too long${sinceLastLine(more)}`,
-        {
-          namespace,
-          pod,
-          waitedMs,
-          ...(more > 0 && { more }),
-        },
-      ),
-    ),
-  );
-  sync.on('retry', ({ error: { message, code }, request, delayMs }) =>
-    lines.say(`${request} ${code}`, (more) =>
-      output.log(
-        'warn',
-        'retry',
-        `${message}; next attempt in ${Math.round(delayMs)} ms${sinceLastLine(more)}`,
-        {
-          code,
-          request,
-          ...(more > 0 && { more }),
-        },
-      ),
-    ),
-  );
-  sync.on('unhealthy', ({ error: { message, code } }) => output.log('warn', 'unhealthy', message, { code }));
-  sync.on('healthy', () => output.log('info', 'healthy', 'every request succeeds again'));
-  sync.on('error', ({ message }) => output.log('error', 'error', message));
   await sync.start();
   const { pods, objects } = sync.status();
   output.log('info', 'listed', `${pods} pods mount ${objects} known objects`, { pods, objects });

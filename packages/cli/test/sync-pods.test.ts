@@ -47,4 +47,15 @@ test('without permission there is one line for the cause, with the number of oth
   expect(lines).toHaveLength(2);
   expect(lines[0]).not.toContain('RBAC');
   expect(lines[1]).toMatch(/"more":\d+/);
+  expect(JSON.parse(lines[0] ?? '')).toEqual({
+    time: expect.any(String) as string,
+    level: 'warn',
+    event: 'retry',
+    message: expect.stringMatching(
+      /^PodSync "sync-pods": Cannot patch pods in shop: .*; next attempt in \d+ ms$/,
+    ) as string,
+    request: 'patch pods in shop',
+    delayMs: expect.any(Number) as number,
+    error: { name: 'KubernetesError', code: 'ERR_CLUSTER_FORBIDDEN', message: expect.any(String) as string },
+  });
 });
