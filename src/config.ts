@@ -6,7 +6,7 @@ export type { ConfigChange, ConfigLoaderEvents, ConfigRejection } from './config
 export type { ConfigLoaderOptions } from './config/loader-options.js';
 export type { ConfigLoaderStatus } from './config/loader-status.js';
 export type { ConfigTrial } from './config/trial.js';
-export type { ConfigValidator } from './config/validation.js';
+export type { ConfigValidator, StandardSchema } from './config/validation.js';
 export type { ConfigProvider, ProviderCallback, ProviderHealth } from './config/config-provider.js';
 export type { ArgumentOptions } from './config/arguments.js';
 export type { ConfigKey } from './config/config-description.js';
@@ -19,7 +19,6 @@ export { nodeEnvFiles, type NodeEnvFilesOptions } from './config/node-env-files.
 export type { ConfigParser, ParseOptions } from './config/parser.js';
 export type { ConfigWarning } from './config/places.js';
 export type { SelectOptions } from './config/selection.js';
-export type { StandardSchema } from './config/standard-schema.js';
 export { tomlParser } from './config/toml-parser.js';
 export { VolumeProvider, type VolumeProviderOptions } from './config/volume-provider.js';
 export { yamlParser } from './config/yaml-parser.js';

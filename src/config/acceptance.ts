@@ -1,7 +1,6 @@
 import type { ConfigProblem } from './config-error.js';
-import type { Layer } from './merge.js';
+import type { Layer, Reading } from './merge.js';
 import type { LoadedSource } from './loaded-source.js';
-import type { Reading } from './reading.js';
 import type { Verdict } from './validation.js';
 
 /** Which pending values were accepted. */

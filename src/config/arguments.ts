@@ -1,9 +1,9 @@
 import { parseArgs } from 'node:util';
 
 import { isPlainObject, matching, resolveOptions } from '../core/options.js';
+import type { Reading } from './merge.js';
 import { nestedValues } from './nested-values.js';
 import { configError } from './problems.js';
-import type { Reading } from './reading.js';
 
 /** An allowed argument, as in `parseArgs`. */
 interface ArgumentOption {
@@ -32,14 +32,15 @@ const OPTIONS = {
   delimiter: matching<string>('.', 'a string', (value) => typeof value === 'string'),
 };
 
+type ResolvedArguments = ReturnType<typeof resolveOptions<typeof OPTIONS>>;
+
 /**
  * The arguments as nested maps. `--key=value` sets a string (the last one wins), `--key` sets true and `--no-key` sets
  * false. Other arguments (`-v`, `name`), and everything after `--`, are ignored.
  * @throws {ConfigError} `ERR_CONFIG_PARSE` for an argument that `options` does not allow, one that sets a key below the
  * value of another one, and a forbidden key.
  */
-export function argumentValues(options: ArgumentOptions, source: string): Reading {
-  const { delimiter = '.' } = options;
+export function argumentValues(options: ResolvedArguments, source: string): Reading {
   let values: Readonly<Record<string, unknown>>;
   try {
     values = parsed(options);
@@ -47,7 +48,7 @@ export function argumentValues(options: ArgumentOptions, source: string): Readin
     throw configError('ERR_CONFIG_PARSE', source, refusal(error as NodeJS.ErrnoException));
   }
   const entries = Object.entries(values).map(([key, value]) => ({ name: `--${key}`, key, value }));
-  return { ...nestedValues(entries, delimiter, source), warnings: [] };
+  return { ...nestedValues(entries, options.delimiter, source), warnings: [] };
 }
 
 /** What Node.js says of an unknown option, around its name. */
@@ -60,10 +61,14 @@ function refusal({ code, message }: NodeJS.ErrnoException): string {
   return name === undefined ? 'an argument is none of the options' : `unknown option ${name}`;
 }
 
-/** @throws {TypeError} for a wrong option, and for options that `parseArgs` does not accept. */
-export function checkArgumentOptions(owner: string, options: ArgumentOptions): void {
-  resolveOptions(owner, options, OPTIONS);
+/**
+ * The options with defaults filled in.
+ * @throws {TypeError} for a wrong option, and for options that `parseArgs` does not accept.
+ */
+export function argumentOptions(owner: string, given: unknown): ResolvedArguments {
+  const options = resolveOptions(owner, given, OPTIONS);
   parsed({ ...options, args: [] });
+  return options;
 }
 
 function parsed({

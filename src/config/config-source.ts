@@ -8,19 +8,20 @@ import {
   resolveOptions,
 } from '../core/options.js';
 import { markHandled } from '../core/outcome.js';
-import { argumentValues, checkArgumentOptions, type ArgumentOptions } from './arguments.js';
+import { argumentOptions, argumentValues, type ArgumentOptions } from './arguments.js';
 import type { ConfigProvider } from './config-provider.js';
 import { configMapOf, isMap, keyProblem, type ConfigMap } from './config-value.js';
 import {
   ENVIRONMENT_OPTIONS,
   environmentValues,
+  toLowerCase,
   VARIABLE_OPTIONS,
   type EnvironmentOptions,
   type VariableOptions,
 } from './environment.js';
+import type { Reading } from './merge.js';
 import { configError } from './problems.js';
 import { placesIn, type PlaceOf } from './places.js';
-import type { Reading } from './reading.js';
 import { VolumeProvider } from './volume-provider.js';
 
 /** Options of every source. */
@@ -65,7 +66,7 @@ export type ConfigSource = ProviderSource | EnvironmentSource | ArgumentSource |
 /** Reads a source of any kind. */
 export interface SourceReader {
   readonly name: string;
-  readonly provider: ConfigProvider | undefined;
+  readonly provider?: ConfigProvider;
   /** Whether its keys match those of lower layers regardless of case and dashes. */
   readonly ignoresCase: boolean;
   /** Whether each name sets one path, so that `HOSTS__0` sets an element of a list. */
@@ -108,24 +109,21 @@ function readerOfKind(source: Readonly<Record<string, unknown>>, where: string):
       throw new TypeError(`${where}.provider must have a name and read(), as new FileProvider(path) has`);
     }
     checkKeys(where, source, ['provider', 'env', 'at']);
-    if (env !== undefined) resolveOptions(`${where}.env`, env, VARIABLE_OPTIONS);
-    return providerReader(source as unknown as ProviderSource);
+    const variables = env === undefined ? undefined : resolveOptions(`${where}.env`, env, VARIABLE_OPTIONS);
+    return providerReader(provider as unknown as ConfigProvider, variables);
   }
   if (isMap(env)) {
     checkKeys(where, source, ['env', 'at']);
-    resolveOptions(`${where}.env`, env, ENVIRONMENT_OPTIONS);
-    const options = env as unknown as EnvironmentOptions;
+    const options = resolveOptions(`${where}.env`, env, ENVIRONMENT_OPTIONS);
     const name = `environment ${options.prefix}*`;
-    const ignoresCase = options.transform === undefined;
-    const read = (): Reading => environmentValues(options, name);
-    return { name, provider: undefined, ignoresCase, setsPaths: true, read };
+    const ignoresCase = options.transform === toLowerCase;
+    return { name, ignoresCase, setsPaths: true, read: () => environmentValues(options, name) };
   }
   if (isMap(args)) {
     checkKeys(where, source, ['args', 'at']);
-    checkArgumentOptions(`${where}.args`, args);
+    const options = argumentOptions(`${where}.args`, args);
     const name = 'arguments';
-    const read = (): Reading => argumentValues(args, name);
-    return { name, provider: undefined, ignoresCase: true, setsPaths: true, read };
+    return { name, ignoresCase: true, setsPaths: true, read: () => argumentValues(options, name) };
   }
   if (!isMap(values)) return undefined;
   checkKeys(where, source, ['values', 'name', 'at']);
@@ -138,24 +136,34 @@ function checkKeys(where: string, source: object, keys: readonly string[]): void
   resolveOptions(where, source, Object.fromEntries(keys.map((key) => [key, anything])), 'key');
 }
 
-function providerReader({ provider, env }: ProviderSource): SourceReader {
+function providerReader(
+  provider: ConfigProvider,
+  variables: ReturnType<typeof resolveOptions<typeof VARIABLE_OPTIONS>> | undefined,
+): SourceReader {
   const { name } = provider;
   const readAll = async (): Promise<Reading> => {
     const given = await provider.read();
     return { values: valuesOf(given, name), placeOf: placesIn(given), warnings: provider.warnings ?? [] };
   };
-  const setsPaths = provider instanceof VolumeProvider;
-  if (!env) return { name, provider, ignoresCase: false, setsPaths, read: readAll };
+  if (!variables) {
+    return {
+      name,
+      provider,
+      ignoresCase: false,
+      setsPaths: provider instanceof VolumeProvider,
+      read: readAll,
+    };
+  }
   const read = async (): Promise<Reading> => {
     const file = await readAll();
-    const variables = environmentValues({ ...env, env: textsOf(file.values, name) }, name);
+    const set = environmentValues({ ...variables, env: textsOf(file.values, name) }, name);
     const placeOf: PlaceOf = async (path) => {
-      const place = await variables.placeOf(path);
+      const place = await set.placeOf(path);
       return place?.name === undefined ? undefined : { ...place, ...(await file.placeOf([place.name])) };
     };
-    return { values: variables.values, placeOf, warnings: [...file.warnings, ...variables.warnings] };
+    return { values: set.values, placeOf, warnings: [...file.warnings, ...set.warnings] };
   };
-  return { name, provider, ignoresCase: env.transform === undefined, setsPaths: true, read };
+  return { name, provider, ignoresCase: variables.transform === toLowerCase, setsPaths: true, read };
 }
 
 /** @throws {ConfigError} `ERR_CONFIG_PARSE` for a value that is not text. */
@@ -168,13 +176,9 @@ function textsOf(values: ConfigMap, source: string): Readonly<Record<string, str
 }
 
 function valuesReader({ values, name = 'values' }: ValuesSource): SourceReader {
-  const readCopy = (): Reading => ({
-    values: valuesOf(values, name),
-    placeOf: () => undefined,
-    warnings: [],
-  });
-  const copy = markHandled(new Promise<Reading>((resolve) => resolve(readCopy())));
-  return { name, provider: undefined, ignoresCase: false, setsPaths: false, read: () => copy };
+  const read = async (): Promise<Reading> => ({ values: await copy, placeOf: () => undefined, warnings: [] });
+  const copy = markHandled(new Promise<ConfigMap>((resolve) => resolve(valuesOf(values, name))));
+  return { name, ignoresCase: false, setsPaths: false, read };
 }
 
 function valuesOf(value: unknown, source: string): ConfigMap {

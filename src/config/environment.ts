@@ -1,9 +1,9 @@
-import { callback, flag, isPlainObject, matching, optional, required } from '../core/options.js';
+import { callback, flag, isPlainObject, matching, required, type resolveOptions } from '../core/options.js';
 import { kindOf } from './config-value.js';
+import type { Reading } from './merge.js';
 import { nestedValues, type NamedEntry } from './nested-values.js';
 import { configError } from './problems.js';
 import type { ConfigWarning } from './places.js';
-import type { Reading } from './reading.js';
 
 /** Selects variables, and the keys that they set. */
 export interface VariableOptions {
@@ -32,17 +32,17 @@ export interface EnvironmentOptions extends VariableOptions {
   readonly env?: Readonly<Record<string, string | undefined>> | undefined;
 }
 
-const text = matching<string | undefined>(undefined, 'a string', (value) => typeof value === 'string');
+const isText = (value: unknown): boolean => typeof value === 'string';
 
-/** Checks of `VariableOptions`. */
+/** The checks of `VariableOptions`, and the defaults. */
 export const VARIABLE_OPTIONS = {
-  prefix: required(text),
-  delimiter: text,
-  transform: optional(callback(toLowerCase)),
+  prefix: required(matching<string | undefined>(undefined, 'a string', isText)),
+  delimiter: matching('__', 'a string', isText),
+  transform: callback<NonNullable<VariableOptions['transform']>>(toLowerCase),
   allowEmpty: flag(false),
 };
 
-/** Checks of `EnvironmentOptions`. */
+/** The same of `EnvironmentOptions`. */
 export const ENVIRONMENT_OPTIONS = {
   ...VARIABLE_OPTIONS,
   env: matching<EnvironmentOptions['env']>(
@@ -57,21 +57,23 @@ export const ENVIRONMENT_OPTIONS = {
  * @throws {ConfigError} `ERR_CONFIG_PARSE` when two variables set the same key, when a variable sets a key below the
  * value of another variable, for a forbidden key, and when `transform` returns something else.
  */
-export function environmentValues(options: EnvironmentOptions, source: string): Reading {
-  const {
+export function environmentValues(
+  {
     prefix,
-    delimiter = '__',
-    env = process.env,
-    transform = toLowerCase,
-    allowEmpty = false,
-  } = options;
+    delimiter,
+    transform,
+    allowEmpty,
+    env,
+  }: ReturnType<typeof resolveOptions<typeof ENVIRONMENT_OPTIONS>>,
+  source: string,
+): Reading {
   const empty: string[] = [];
   const links: string[] = [];
-  const entries = Object.entries(env).flatMap(([name, text]): NamedEntry[] => {
+  const entries = Object.entries(env ?? process.env).flatMap(([name, text]): NamedEntry[] => {
     if (text === undefined || !name.startsWith(prefix)) return [];
     if (text === '' && !allowEmpty) {
       // Most of a whole environment is of others.
-      if (prefix !== '' || options.env) empty.push(name);
+      if (prefix !== '' || env) empty.push(name);
       return [];
     }
     const entry: unknown = transform(name.slice(prefix.length), text);
@@ -114,6 +116,6 @@ function isEntry(value: unknown): value is Pick<NamedEntry, 'key' | 'value'> {
   return isPlainObject(value) && typeof value['key'] === 'string' && 'value' in value;
 }
 
-function toLowerCase(name: string, value: string): { readonly key: string; readonly value: unknown } {
+export function toLowerCase(name: string, value: string): { readonly key: string; readonly value: unknown } {
   return { key: name.toLowerCase(), value };
 }

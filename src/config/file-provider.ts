@@ -1,21 +1,36 @@
+import { basename, extname } from 'node:path';
+
 import { divideOptions, matching } from '../core/options.js';
 import type { ConfigMap } from './config-value.js';
-import { PASS_A_PARSER, parserByExtension } from './parser-by-extension.js';
+import { dotenvParser } from './dotenv-parser.js';
+import { jsoncParser, jsonParser } from './json-parser.js';
 import { isParser, parseBytes, type ConfigParser } from './parser.js';
 import type { ConfigWarning } from './places.js';
 import { configError } from './problems.js';
+import { tomlParser } from './toml-parser.js';
 import {
   PROVIDER_OPTIONS,
   PROVIDER_WATCHER_OPTION_NAMES,
   WatchedProvider,
   type WatchedProviderOptions,
 } from './watched-provider.js';
+import { yamlParser } from './yaml-parser.js';
 
 /** Options of `FileProvider`, including those of `ResilientWatcher`. All are optional. */
 export interface FileProviderOptions extends WatchedProviderOptions {
   /** Default: by the extension of the path: `.json`, `.jsonc`, `.yaml`, `.yml`, `.toml` or `.env`. */
   readonly parser?: ConfigParser | undefined;
 }
+
+/** By the extension of the file. */
+const PARSERS: Readonly<Record<string, ConfigParser>> = {
+  '.json': jsonParser,
+  '.jsonc': jsoncParser,
+  '.yaml': yamlParser,
+  '.yml': yamlParser,
+  '.toml': tomlParser,
+  '.env': dotenvParser,
+};
 
 const OPTIONS = {
   parser: matching<ConfigParser | undefined>(undefined, 'an object with name and parse', isParser),
@@ -69,11 +84,21 @@ export class FileProvider extends WatchedProvider {
    */
   async read(): Promise<ConfigMap | undefined> {
     const parser = this.#parser;
-    if (!parser) throw configError('ERR_CONFIG_PARSE', this.name, PASS_A_PARSER);
+    if (!parser) {
+      const advice = `pass the option "parser"; only ${Object.keys(PARSERS).join(', ')} are recognized by extension`;
+      throw configError('ERR_CONFIG_PARSE', this.name, advice);
+    }
     const bytes = await this.readBytes();
     const warnings: ConfigWarning[] = [];
     const values = bytes && (await parseBytes(bytes, parser, this.name, { merge: this.merge, warnings }));
     this.warnings = warnings;
     return values;
   }
+}
+
+/** Files such as `.env` and `.env.local` are dotenv files as well. */
+function parserByExtension(path: string): ConfigParser | undefined {
+  const name = basename(path).toLowerCase();
+  const extension = name === '.env' || name.startsWith('.env.') ? '.env' : extname(name);
+  return Object.hasOwn(PARSERS, extension) ? PARSERS[extension] : undefined;
 }

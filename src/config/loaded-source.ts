@@ -5,11 +5,10 @@ import { ResilientError } from '../core/resilient-error.js';
 import { nextTurn } from '../core/event-loop.js';
 import type { SourceReader } from './config-source.js';
 import type { ConfigWarning } from './places.js';
-import type { Reading } from './reading.js';
 import { isSame } from './difference.js';
 import type { ConfigLoaderEvents } from './loader-events.js';
 import type { ConfigSourceStatus } from './loader-status.js';
-import type { Layer } from './merge.js';
+import type { Layer, Reading } from './merge.js';
 import { invalid, sourceProblems } from './problems.js';
 
 /** The events of a loader about one of its sources. */

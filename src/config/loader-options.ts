@@ -10,8 +10,7 @@ import {
 import type { ConfigSource } from './config-source.js';
 import type { ConfigMap } from './config-value.js';
 import { isConfigTrial, type ConfigTrial } from './trial.js';
-import { isStandardSchema, type StandardSchema } from './standard-schema.js';
-import type { ConfigValidator } from './validation.js';
+import { isStandardSchema, type ConfigValidator, type StandardSchema } from './validation.js';
 
 interface LoaderOptions<T, V> {
   /** The layers, from the lowest to the highest: later ones take precedence. */

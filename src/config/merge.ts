@@ -1,18 +1,23 @@
 import type { ConfigProblem } from './config-error.js';
 import { isMap, type ConfigMap, type ConfigValue } from './config-value.js';
 import { problemAt } from './problems.js';
-import type { PlaceOf } from './places.js';
+import type { ConfigWarning, PlaceOf } from './places.js';
+
+/** What reading a source yields. */
+export interface Reading {
+  readonly values: ConfigMap;
+  readonly placeOf: PlaceOf;
+  readonly warnings: readonly ConfigWarning[];
+}
 
 /** The values of one source, ready to be merged. */
-export interface Layer {
+export interface Layer extends Omit<Reading, 'warnings'> {
   /** The name of the source. */
   readonly source: string;
-  readonly values: ConfigMap;
   /** Whether its keys match those of lower layers regardless of case and dashes. */
   readonly ignoresCase: boolean;
   /** Whether a map of it with the indexes of a list sets elements of that list; no other map takes the place of a list. */
   readonly setsPaths: boolean;
-  readonly placeOf: PlaceOf;
 }
 
 /** The path of a map that cannot be merged into a list. */

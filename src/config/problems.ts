@@ -86,9 +86,9 @@ export function sourceProblems(error: unknown, source: string): readonly ConfigP
   }
   if (error instanceof PackageError) return [problemAt(error.code, source, error.message)];
   const kind = errnoOf(error) ?? (error instanceof Error ? error.name : typeof error);
-  const said = redactError(error).message;
+  const { message: text } = redactError(error);
   const message =
-    error instanceof ResilientError ? error.message : `cannot read it${said && `: ${said}`} (${kind})`;
+    error instanceof ResilientError ? error.message : `cannot read it${text && `: ${text}`} (${kind})`;
   return [problemAt('ERR_CONFIG_UNREADABLE', source, message)];
 }
 

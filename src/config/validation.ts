@@ -6,7 +6,29 @@ import { ConfigError, type ConfigProblem } from './config-error.js';
 import { isMap, type ConfigMap } from './config-value.js';
 import { NO_SOURCE, problemsOf, thrownIssues } from './schema-issues.js';
 import { mergeLayers, type Layer } from './merge.js';
-import { isStandardSchema, type StandardSchema } from './standard-schema.js';
+
+/**
+ * The part of Standard Schema (version 1) that is used here; zod, valibot, arktype and others implement it.
+ * See https://standardschema.dev.
+ */
+export interface StandardSchema<Output> {
+  readonly '~standard': {
+    readonly version: 1;
+    readonly vendor: string;
+    readonly validate: (value: unknown) => SchemaResult<Output> | Promise<SchemaResult<Output>>;
+    readonly types?: { readonly input: unknown; readonly output: Output } | undefined;
+  };
+}
+
+/** The result of a schema: the value to use, or the issues. */
+export type SchemaResult<Output> =
+  { readonly value: Output; readonly issues?: undefined } | { readonly issues: readonly SchemaIssue[] };
+
+/** One problem. */
+export interface SchemaIssue {
+  readonly message: string;
+  readonly path?: readonly (PropertyKey | { readonly key: PropertyKey })[] | undefined;
+}
 
 /**
  * A schema of a library that implements Standard Schema (zod, valibot, arktype), or a function that receives a copy
@@ -80,4 +102,11 @@ function deepFreeze<T>(value: T, done: Set<unknown>): T {
   done.add(Object.freeze(value));
   for (const member of Object.values(value)) deepFreeze(member, done);
   return value;
+}
+
+/** Whether a value is a Standard Schema. The schemas of arktype are functions. */
+export function isStandardSchema(value: unknown): value is StandardSchema<unknown> {
+  if ((typeof value !== 'object' && typeof value !== 'function') || value === null) return false;
+  const standard = (value as { readonly '~standard'?: { readonly validate?: unknown } })['~standard'];
+  return typeof standard?.validate === 'function';
 }

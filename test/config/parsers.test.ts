@@ -17,7 +17,6 @@ import dotenv from 'dotenv';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 
-import { environmentValues } from '../../src/config/environment.js';
 import { PackageError } from 'resilient-watcher';
 import { rounds } from '../support/rounds.js';
 import { shownBy } from '../support/shown-by.js';
@@ -420,9 +419,10 @@ test('a YAML document with too many aliases is refused', async () => {
   await expect(parse(yamlParser, many)).rejects.toThrow('more than 1000 aliases');
 });
 
-test('a variable nested deeper than any configuration is refused, and named', () => {
+test('a variable nested deeper than any configuration is refused, and named', async () => {
   const env = { [`APP_${'A__'.repeat(20_000)}A`]: 'x' };
-  expect(() => environmentValues({ prefix: 'APP_', env }, 'environment')).toThrow('200 levels');
+  const loader = new ConfigLoader({ sources: [{ env: { prefix: 'APP_', env } }] });
+  await expect(loader.load()).rejects.toThrow(/APP_A__A__.*200 levels/);
 });
 
 const LARGE = rounds(1 / 4, 8) * MIB;
