@@ -129,8 +129,10 @@ export abstract class WatchedProvider implements ConfigProvider {
         this.#reported = watcher.current;
         health?.readable(readable);
       },
-      degraded: (degradation) => health?.degraded(degradation),
-      recovered: (recovery) => health?.recovered(recovery),
+      ...(health && {
+        degraded: (degradation) => health.degraded(degradation),
+        recovered: (recovery) => health.recovered(recovery),
+      }),
     });
     watcher.on('error', (error) => callback(undefined, error));
     watcher.on('warning', ({ code, message }) => {

@@ -65,6 +65,37 @@ test('a failure of the watcher of a SecretFile is one line of the log', async ()
   expect(lines).toEqual([expect.stringMatching(/^SecretFile "db": /)]);
 });
 
+test('a provider that keeps the state of its watcher from the loader does not keep it from the log', async () => {
+  const lines: string[] = [];
+  const line = (_fields: object, text: string): void => void lines.push(text);
+  const log = logTo({ debug: () => undefined, info: () => undefined, warn: line, error: line });
+  onTestFinished(() => log.close());
+  const volume = new KubeletVolume(join(temporaryDirectory(), 'mounted'));
+  volume.publish({ 'app.json': '{}' });
+  const clock = new FakeClock();
+  const backend = new ScriptedBackend();
+  const file = new FileProvider(volume.path('app.json'), { name: 'file', backend, clock });
+  const loader = new ConfigLoader({
+    sources: [
+      {
+        provider: {
+          name: 'own',
+          read: () => file.read(),
+          watch: (callback) => file.watch(callback),
+          unwatch: () => file.unwatch(),
+        },
+      },
+    ],
+    clock,
+  });
+  onTestFinished(() => loader.close());
+  await loader.load();
+  backend.refuse(...Array.from({ length: 20 }, () => new Error('no more watches')));
+  backend.fail();
+  await clock.advance(5_000);
+  expect(lines).toContainEqual(expect.stringMatching(/^ResilientWatcher "file": .*no more watches/));
+});
+
 function loaderOf(volume: KubeletVolume, clock: FakeClock): Part {
   const provider = new FileProvider(volume.path('password'), {
     backend: new ScriptedBackend(),
