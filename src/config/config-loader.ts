@@ -98,21 +98,11 @@ export class ConfigLoader<T = ConfigMap> extends Component<ConfigLoaderEvents<T>
       clock,
       timeoutMs,
       signal: this.lifetime.signal,
-      changed: (source, error) => this.#changed(source, error),
-      tell: (event, ...args) => {
-        if (this.lifetime.ended) return;
-        const [payload] = args;
-        if ('error' in payload) this.recordError(payload.error);
-        this.tell(event, payload);
-      },
+      changed: this.#changed,
+      tell: this.#tell,
     };
     this.#sources = resolved.sources.map((each, index) => new LoadedSource(readerOf(each, index), ports));
-    this.#updates = new UpdateSchedule({
-      sources: this.#sources,
-      clock,
-      settleMs,
-      update: (changed, retry) => this.#update(changed, retry),
-    });
+    this.#updates = new UpdateSchedule({ sources: this.#sources, clock, settleMs, update: this.#update });
   }
 
   /** The last good configuration, deeply frozen (instances of classes are not); undefined until one is loaded. */
@@ -262,31 +252,44 @@ export class ConfigLoader<T = ConfigMap> extends Component<ConfigLoaderEvents<T>
   }
 
   /** A provider has called back. */
-  #changed(source: LoadedSource, error: Error | undefined): void {
+  readonly #changed = (source: LoadedSource, error: Error | undefined): void => {
     if (this.lifetime.ended) return;
     // Reading the source meets a read error again; polling is reported as `degraded`.
     if (error && !(error instanceof TargetError) && !(error instanceof BackendError)) this.fail(error);
     this.#updates.changed(source);
-  }
+  };
+
+  /** Reports an event of a source. */
+  readonly #tell: SourcePorts['tell'] = (event, payload) => {
+    if (this.lifetime.ended) return;
+    if ('error' in payload) this.recordError(payload.error);
+    this.tell(event, payload);
+  };
 
   /** Never rejects. */
-  async #update(sources: readonly LoadedSource[], retry: boolean): Promise<void> {
+  readonly #update = async (sources: readonly LoadedSource[], retry: boolean): Promise<void> => {
     if (this.lifetime.ended) return;
     try {
       await this.#reload(() => this.#readAndAccept(sources, retry));
     } catch (error) {
       if (this.lifecycleState !== 'closed') this.fail(error);
     }
-  }
+  };
 
   /** @param retry whether pending values are validated again even if no source has changed */
   async #readAndAccept(sources: readonly LoadedSource[], retry: boolean): Promise<ReloadResult> {
     const outcomes = await Promise.all(sources.map((source) => source.read()));
     let result: ReloadResult = outcomes.includes('unreadable') ? 'rejected' : 'unchanged';
     if (this.lifetime.ended) return result;
-    const fresh = new Set(sources.filter((_, index) => outcomes[index] === 'fresh'));
-    const refused = new Set(sources.filter((_, index) => outcomes[index] === 'bad'));
-    const problems = [...refused].flatMap((source) => source.problems);
+    const fresh = new Set<LoadedSource>();
+    const refused = new Set<LoadedSource>();
+    const problems: ConfigProblem[] = [];
+    for (const [index, source] of sources.entries()) {
+      if (outcomes[index] === 'fresh') fresh.add(source);
+      if (outcomes[index] !== 'bad') continue;
+      refused.add(source);
+      problems.push(...source.problems);
+    }
     if (fresh.size > 0 || retry) {
       const related = this.#reverted.retryWith(fresh);
       let outcome = await this.#acceptPending(fresh, related);
@@ -308,11 +311,11 @@ export class ConfigLoader<T = ConfigMap> extends Component<ConfigLoaderEvents<T>
     return 'rejected';
   }
 
-  #validate(layers: readonly Layer[]): Promise<Verdict<T>> {
+  readonly #validate = (layers: readonly Layer[]): Promise<Verdict<T>> => {
     const { clock, validate, validateTimeoutMs: timeoutMs } = this.#options;
     const { signal } = this.lifetime;
     return validateLayers(layers, { validate: validate as ConfigValidator<T>, timeoutMs, clock, signal });
-  }
+  };
 
   /** Makes this the current configuration. Returns false if it is the same. */
   #accept(config: T): boolean {
@@ -330,9 +333,7 @@ export class ConfigLoader<T = ConfigMap> extends Component<ConfigLoaderEvents<T>
     fresh: ReadonlySet<LoadedSource>,
     related: ReadonlySet<LoadedSource>,
   ): Promise<{ readonly problems: readonly ConfigProblem[]; readonly result: TrialResult | undefined }> {
-    const { accepted, before, problems } = await acceptPending<T>(this.#sources, fresh, (layers) =>
-      this.#validate(layers),
-    );
+    const { accepted, before, problems } = await acceptPending(this.#sources, fresh, this.#validate);
     const result = accepted && (await this.#tryOut(accepted.config, before, related));
     return { problems, result };
   }

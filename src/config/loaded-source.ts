@@ -25,7 +25,7 @@ export interface SourcePorts {
   readonly signal: AbortSignal;
   /** The source may have changed, or watching it has met an error. */
   readonly changed: (source: LoadedSource, error: Error | undefined) => void;
-  readonly tell: <E extends keyof SourceEvents>(event: E, ...args: SourceEvents[E]) => void;
+  readonly tell: <E extends keyof SourceEvents>(event: E, payload: SourceEvents[E][0]) => void;
 }
 
 /**
