@@ -46,7 +46,7 @@ export async function grpcChannelCredentials(
     verifyOptions ?? {},
   );
   followSessions();
-  followSockets(credentials, generations);
+  followSockets(credentials, provider, generations);
   return credentials;
 }
 
@@ -66,7 +66,11 @@ function followSessions(): void {
   });
 }
 
-function followSockets(credentials: ChannelCredentials, generations: Generations<ChannelSocket>): void {
+function followSockets(
+  credentials: ChannelCredentials,
+  provider: TlsFilesProvider,
+  generations: Generations<ChannelSocket>,
+): void {
   const createConnector = credentials._createSecureConnector.bind(credentials);
   credentials._createSecureConnector = (...args) => {
     const connector = createConnector(...args);
@@ -78,6 +82,7 @@ function followSockets(credentials: ChannelCredentials, generations: Generations
       secured[SESSION] = null;
       if (begunIn.isOver) secured.destroy();
       else secured.once('close', generations.add(secured));
+      provider.followWhileOpen(secured);
       return connected;
     };
     return connector;

@@ -3,6 +3,7 @@
  * the certificate and the key one after the other, and publishes `null` after a failed read, which makes servers drop
  * every connection. This provider publishes only checked sets, each at once, and never withdraws one.
  */
+import type { Socket } from 'node:net';
 import { rootCertificates } from 'node:tls';
 
 import type { experimental } from '@grpc/grpc-js';
@@ -16,7 +17,7 @@ type Update = (current: TlsCredentials) => void;
 export class TlsFilesProvider implements experimental.CertificateProvider {
   readonly #files: TlsFiles;
   readonly #onChanged: (isCaRemoved: boolean) => void;
-  readonly #updates = new Map<CaListener | IdentityListener, Update>();
+  readonly #updates = new Map<object, Update>();
 
   /** @param onChanged called after the listeners have received a new set. */
   constructor(files: TlsFiles, onChanged: (isCaRemoved: boolean) => void) {
@@ -44,14 +45,20 @@ export class TlsFilesProvider implements experimental.CertificateProvider {
     this.#remove(listener);
   }
 
-  #add(listener: CaListener | IdentityListener, update: Update): void {
+  /** grpc-js takes the listeners of a channel away when it is closed, however long its calls still take. */
+  followWhileOpen(socket: Socket): void {
+    this.#add(socket, () => {});
+    socket.once('close', () => this.#remove(socket));
+  }
+
+  #add(listener: object, update: Update): void {
     this.#updates.set(listener, update);
     this.#files.off('change', this.#onChange).on('change', this.#onChange);
     // grpc-js expects the first update after this call returns, because only then has it registered the server.
     process.nextTick(() => this.#files.current && this.#updates.get(listener)?.(this.#files.current));
   }
 
-  #remove(listener: CaListener | IdentityListener): void {
+  #remove(listener: object): void {
     this.#updates.delete(listener);
     if (this.#updates.size === 0) this.#files.off('change', this.#onChange);
   }
