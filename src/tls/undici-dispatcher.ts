@@ -129,8 +129,11 @@ function newDispatcher(
     override close(): Promise<void>;
     override close(callback: () => void): void;
     override close(callback?: () => void): Promise<void> | void {
-      files.off('change', this.#onChange);
-      const closed = Promise.all([...this.#agents].map((agent) => agent.close())).then(() => {});
+      // Until then, requests in flight may have to end.
+      const unfollow = (): void => void files.off('change', this.#onChange);
+      const closed = Promise.all([...this.#agents].map((agent) => agent.close()))
+        .finally(unfollow)
+        .then(() => {});
       if (!callback) return closed;
       void closed.then(callback, callback);
     }
@@ -164,14 +167,20 @@ function newDispatcher(
       return { agent, generation: this.#generations.current };
     }
 
+    #close(agent: Agent): void {
+      const forget = (): boolean => this.#agents.delete(agent);
+      agent.close().then(forget, forget);
+    }
+
     readonly #onChange = ({ current, previous }: TlsFilesEvents['change'][0]): void => {
       const { agent } = this.#pool;
+      const isClosed = agent.closed;
       const earlier = [...this.#agents];
       const ending = isCaRemoved(previous, current) ? this.#generations.endAll() : undefined;
       this.#connector = this.#newConnector(current);
       this.#pool = this.#newPool();
-      const forget = (): boolean => this.#agents.delete(agent);
-      agent.close().then(forget, forget);
+      this.#close(agent);
+      if (isClosed) this.#close(this.#pool.agent);
       if (ending === undefined) return;
       endEach(earlier);
       files.reportEnded('undiciDispatcher', ending);

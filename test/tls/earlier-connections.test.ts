@@ -12,9 +12,11 @@ import { connect, createServer as createTlsServer, type Server as TlsServer, typ
 
 import { CertificateSigner } from '@resilient-watcher/local-api-server';
 import { FakeClock, KubeletVolume } from 'resilient-watcher/testing';
-import { serveTls, TlsFiles } from 'resilient-watcher/tls';
-import { describe, expect, onTestFinished, test } from 'vitest';
+import { serveTls, TlsFiles, undiciDispatcher } from 'resilient-watcher/tls';
+import { request } from 'undici';
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
 
+import { systemClock } from '../../src/core/clock.js';
 import { temporaryDirectory } from '../support/temporary-directory.js';
 import { listen } from '../support/tls-clients.js';
 
@@ -400,4 +402,31 @@ test('a pfx of the server is refused where clients are verified, because the CAs
   });
   const served = await serveTls(createServer(identity), files);
   await served.close();
+});
+
+test('a request of undiciDispatcher() that is in flight ends in 30 s, also if the dispatcher has been closed meanwhile', async () => {
+  const mounted = mount();
+  const { port, begun } = await startHttps(mounted);
+  const client = mount();
+  const dispatcher = await undiciDispatcher(client.files, { connect: { servername: 'localhost' } });
+  onTestFinished(() => dispatcher.destroy());
+  const failure = request(`https://127.0.0.1:${port}/`, { dispatcher }).catch((error: unknown) => error);
+  await expect.poll(() => begun).toEqual(['/']);
+  const closed = dispatcher.close();
+  // The clock is not an option here.
+  const { schedule } = systemClock;
+  const due: (() => void)[] = [];
+  const spy = vi.spyOn(systemClock, 'schedule').mockImplementation((callback, delayMs, how) => {
+    if (delayMs !== 30_000) return schedule.call(systemClock, callback, delayMs, how);
+    due.push(callback);
+    return { cancel: () => {} };
+  });
+  onTestFinished(() => spy.mockRestore());
+  await client.removeCa();
+  expect(client.files.status().endedConnections).toBe(1);
+  for (const callback of due) callback();
+  expect(await failure).toBeInstanceOf(Error);
+  await expect(request(`https://127.0.0.1:${port}/`, { dispatcher })).rejects.toThrow(/closed|destroyed/);
+  await closed;
+  expect(client.files.listenerCount('change')).toBe(0);
 });
