@@ -423,4 +423,34 @@ export const MUTANTS = [
     'if (isBehindMagicLink(path)) return mountOfKind(magicLinkOf(path), UNKNOWN.kind);',
     '',
   ],
+  [
+    'only the first of several watchers hears of an entry',
+    backend,
+    'const all = this.listeners.to(entry);',
+    'const all = this.listeners.to(entry).slice(0, 1);',
+  ],
+  [
+    'a watcher that leaves ends the watch of the others',
+    backend,
+    'if (this.listeners.isEmpty) this.#close();',
+    'this.#close();',
+  ],
+  [
+    'a watcher that leaves takes the entries of others along',
+    'watch/listeners.ts',
+    'if (some?.size === 0) this.#byEntry.delete(name);',
+    'this.#byEntry.delete(name);',
+  ],
+  [
+    'entries that are added to those listened to are not heard',
+    'watch/listeners.ts',
+    'for (const entry of added) this.#join(who, listedAs(entry));',
+    'if (!isListening) for (const entry of added) this.#join(who, listedAs(entry));',
+  ],
+  [
+    'what a limit keeps from being watched counts as watched',
+    backend,
+    'throw backendFailure(NAME, path, error);',
+    'return NOTHING;',
+  ],
 ];
