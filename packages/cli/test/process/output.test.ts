@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { KubeletVolume } from 'resilient-watcher/testing';
 import { expect, test } from 'vitest';
 
-import { event, linesOf, succeededWith } from '../../../../test/support/events.js';
+import { event } from '../../../../test/support/events.js';
 import { startCli, type Program } from '../../../../test/support/program.js';
 import { temporaryDirectory } from '../../../../test/support/temporary-directory.js';
 
@@ -16,20 +16,6 @@ function volume(): KubeletVolume {
 }
 
 const watch = (path: string, ...args: string[]): Program => startCli(['watch', path, '--json', ...args]);
-test('a hook that floods stdout is not buffered, and its output stays out of the events', async () => {
-  const mounted = volume();
-  const program = watch(
-    mounted.directory,
-    '--exec',
-    'head -c 50000000 /dev/zero | tr "\\0" x; echo; echo over',
-  );
-  await event(program, 'ready');
-  mounted.publish({ n: '1' });
-  await succeededWith(program, mounted.revision);
-  const status = readFileSync(`/proc/${program.child.pid}/status`, 'utf8');
-  expect(Number(/VmHWM:\s+(\d+)/.exec(status)?.[1])).toBeLessThan(200_000);
-  expect(linesOf(program).map((line) => line.event)).toContain('succeeded');
-});
 
 test('it continues to act when the reader of its output has closed the pipe', async () => {
   const mounted = volume();
