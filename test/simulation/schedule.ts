@@ -93,7 +93,7 @@ async function play(world: World, kind: string): Promise<void> {
   if (!scene) throw new Error(`There is no kind "${kind}"; there are ${Object.keys(WATCHED).join(', ')}`);
   const history = historyOf(world, scene.see, scene.unitOf);
   const readability = scene.needs && new Readability(world, scene.needs);
-  const isFaulty = world.isLossy || scene.needs !== undefined;
+  const isFaulty = world.canFail || scene.needs !== undefined;
   const needsResync = world.isLossy || scene.isSilent === true;
   const { settleMs = SETTLE_MS, groupSettleMs = settleMs } = scene.options;
   const missingGraceMs = choices.oneOf([500, 500, 0]);

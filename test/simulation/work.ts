@@ -27,9 +27,15 @@ const LOOPS = [
   'shift',
   'unshift',
   'join',
+  'sort',
+  'reverse',
+  'flat',
 ] as const;
 
-/** Counts the elements of each array that such a method is called on. Returns the count so far, and how it is ended. */
+/** What a spread, `Array.from`, and a new Map or Set go through. */
+const ITERATED = [Array.prototype, Map.prototype, Set.prototype] as const;
+
+/** Counts the elements of what such a method or an iterator goes through. Returns the count so far, and how it is ended. */
 function countElements(): { readonly taken: () => number; readonly end: () => void } {
   let count = 0;
   const originals = LOOPS.map(
@@ -43,10 +49,22 @@ function countElements(): { readonly taken: () => number; readonly end: () => vo
     };
     Object.defineProperty(Array.prototype, name, { ...original, value });
   }
+  const iterators = ITERATED.map(
+    (prototype) => [prototype, prototype[Symbol.iterator] as () => unknown] as const,
+  );
+  for (const [prototype, iterator] of iterators) {
+    const value = function (this: { readonly length?: number; readonly size?: number }): unknown {
+      count += this.length ?? this.size ?? 0;
+      return iterator.call(this);
+    };
+    Object.defineProperty(prototype, Symbol.iterator, { value, configurable: true, writable: true });
+  }
   return {
     taken: () => count,
     end() {
       for (const [name, original] of originals) Object.defineProperty(Array.prototype, name, original ?? {});
+      for (const [prototype, value] of iterators)
+        Object.defineProperty(prototype, Symbol.iterator, { value, configurable: true, writable: true });
     },
   };
 }

@@ -82,6 +82,8 @@ export class World {
   readonly #faults: number;
   /** Whether calls fail or events are lost, so that only a resync finds everything. */
   readonly isLossy: boolean;
+  /** Whether calls fail. */
+  readonly canFail: boolean;
   #actors: Actor[] = [];
   /** Whether an actor may have changed something. */
   #hasChanged = false;
@@ -103,7 +105,8 @@ export class World {
     this.#faults = choices.oneOf([0, 0, 0, 0, 0.02, 0.15]);
     if (choices.choose(8) === 1) this.machine.limits.queuedEvents = 3;
     this.#persistence = choices.oneOf([0.6, 0.9, 0.97]);
-    this.isLossy = this.#faults > 0 || this.machine.limits.queuedEvents === 3;
+    this.canFail = this.#faults > 0;
+    this.isLossy = this.canFail || this.machine.limits.queuedEvents === 3;
     this.library = this.machine.process({ before: (call, path) => this.#beforeCall(call, path) });
   }
 

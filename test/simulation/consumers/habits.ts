@@ -54,7 +54,8 @@ export const HABITS: Readonly<Record<string, Habit>> = {
     const report = { at: world.now, units: unitsOf(snapshot, watched) };
     world.note('program', `has a snapshot: ${[...report.units.values()].join('| ')}`);
     assertExisted(report, history, since, 'snapshot()');
-    for (const unit of volumesIn(history)) assertFresh(unit, report, history.of(unit), since, 'snapshot()');
+    for (const unit of allVolumesIn(history))
+      assertFresh(unit, report, history.of(unit), since, 'snapshot()');
   },
 
   async reads({ world, watched, history, isFaulty }) {
@@ -132,6 +133,11 @@ function unitsOf(snapshot: Snapshot, { unitOf }: Watched): Map<string, string> {
 function volumesIn(history: History): string[] {
   const units = [...history.units];
   return units.length === 1 ? units.filter((unit) => unit === '/m/v') : [];
+}
+
+/** A snapshot waits for nothing. */
+function allVolumesIn(history: History): string[] {
+  return [...history.units].filter((unit) => unit === '/m/v' || unit === '/m/w');
 }
 
 /** 1: what was found existed as a whole, and was there after the call. */

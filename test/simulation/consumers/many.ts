@@ -16,8 +16,8 @@ const MAX_BLOCKS = 2_000;
 /** The same when only one of the entries is another one: what goes through all of them does little for each. */
 const MAX_BLOCKS_FOR_ONE = 50;
 
-/** Through how many elements the methods of arrays may go for each entry: of a loop within a loop, it is half of all. */
-const MAX_ELEMENTS = 400;
+/** Through how many elements native loops may go for each entry: of a loop within a loop, it is all of them. */
+const MAX_ELEMENTS = 1_000;
 
 /** To what the link with a name leads: a key of one volume, a key of a volume of its own, or always one directory. */
 const TARGETS: Readonly<Record<string, (name: string) => string>> = {

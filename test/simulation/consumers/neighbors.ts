@@ -72,8 +72,9 @@ function follow(world: World, scene: Scene): Followed {
     try {
       reader.closeSync(reader.openSync(path, constants.O_RDONLY));
       return true;
-    } catch {
-      return false;
+    } catch (error) {
+      // A key of a volume may have no link yet.
+      return (error as NodeJS.ErrnoException).code !== 'EACCES';
     }
   };
   const see = (fs: Fs): View => {
@@ -115,7 +116,7 @@ export async function neighbors(world: World): Promise<void> {
     followed.watching.check();
     const { history, watching } = followed;
     try {
-      if (!world.isLossy || good === KINDS['volume'])
+      if (!world.canFail || good === KINDS['volume'])
         checkReports(history, watching.reports.map(withoutBad), watching.since, PATIENCE);
       checkAllIsTold(history, watching.reports.map(withoutBad).at(-1));
     } catch (error) {
