@@ -275,16 +275,6 @@ test('the first CA bundle replaces the roots of Node.js, so connections that the
   expect(ended).toEqual(['httpsAgent']);
 });
 
-test('gRPC refuses the first call of a client that connected before its CA was removed', async () => {
-  const onServer = mount(server);
-  const credentials = await grpcServerCredentials(onServer.files, { requireClientCertificate: true });
-  const port = await startGrpc(credentials);
-  const client = new EchoClient(port, await grpcChannelCredentials(mount(leaving).files));
-  await client.connect();
-  await onServer.trust(two.certificate);
-  await expect(client.echo('after')).rejects.toThrow();
-});
-
 test('gRPC admits no client whose handshake began before its CA was removed, if nobody had called the server yet', async () => {
   const onServer = mount(server);
   const port = await startGrpc(
