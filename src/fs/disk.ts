@@ -92,6 +92,11 @@ export class Disk {
     return new Disk(this.#fs, this.#mounts, this.#clock, noAnswers());
   }
 
+  /** Stands for what looks of the same event share; undefined if they share nothing. */
+  get shared(): object | undefined {
+    return this.#shared;
+  }
+
   /** Monotonic ms. */
   get now(): number {
     return this.#clock.monotonic();

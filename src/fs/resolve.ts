@@ -64,6 +64,24 @@ export interface Way {
   readonly volume: string | undefined;
 }
 
+/** Where the directory of a path leads. */
+export interface Reached {
+  readonly route: Route;
+  /** Every link resolved. */
+  readonly place: string;
+  readonly stat: BigIntStats;
+}
+
+/** By path, of the looks that share their answers. */
+const reachedDirectories = new WeakMap<object, Map<string, Reached>>();
+
+function reachedBy({ shared }: Disk): Map<string, Reached> | undefined {
+  if (!shared) return undefined;
+  const known = reachedDirectories.get(shared) ?? new Map<string, Reached>();
+  reachedDirectories.set(shared, known);
+  return known;
+}
+
 interface Directory extends ConsultedDirectory {
   entries: readonly string[];
   isAncestor: boolean;
@@ -82,6 +100,11 @@ export class Route implements Consulted, Way {
   retargetedNs = 0n;
   revision: string | undefined;
   volume: string | undefined;
+
+  copy(): Route {
+    const directories = this.directories.map((directory) => ({ ...directory }));
+    return Object.assign(new Route(), this, { directories });
+  }
 
   /**
    * An entry was looked up in a directory.
@@ -131,21 +154,34 @@ export function joinWays(one: Way, other: Way): Way {
 
 /** Whether a path is that of the revision that a way leads through, or is in it. */
 export function isInRevision({ volume, revision }: Way, path: string): boolean {
-  return volume !== undefined && `${path}/`.startsWith(`${within(volume, revision ?? '')}/`);
+  if (volume === undefined) return false;
+  const root = within(volume, revision ?? '');
+  return path.startsWith(root) && (path.length === root.length || path[root.length] === '/');
 }
 
-/** Resolves an absolute path. Throws only errors without a `code`. */
+/**
+ * Resolves an absolute path. Looks of one event resolve the directory of their paths once. Throws only errors without a
+ * `code`.
+ */
 export function* resolve(path: string, disk: Disk): Steps<Resolution> {
-  const route = new Route();
+  const parent = path.slice(0, path.lastIndexOf('/'));
+  const known = reachedBy(disk);
+  const reached = known?.get(parent);
+  const route = reached?.route.copy() ?? new Route();
   /** The names that are still to be looked up, in reverse order. */
-  const names = path.split('/').reverse();
-  let place = '';
+  const names = (reached ? path.slice(parent.length + 1) : path).split('/').reverse();
+  let isInParent = reached !== undefined;
+  let place = reached?.place ?? '';
   let above = '';
-  let stat: BigIntStats | undefined;
+  let stat = reached?.stat;
   /** The directory of the entry at `place`. */
   let directory: BigIntStats | undefined;
   let denied: TargetError | undefined;
   for (let name = names.pop(); name !== undefined; name = names.pop()) {
+    if (names.length === 0 && !isInParent) {
+      isInParent = true;
+      if (stat && !denied) known?.set(parent, { route: route.copy(), place, stat });
+    }
     if (name === '' || name === '.') continue;
     if (stat && !stat.isDirectory())
       return unreadable(wrongPath(place, 'a path component is not a directory'), route);
