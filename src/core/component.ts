@@ -285,7 +285,7 @@ export abstract class Component<
 
   /** `dispatch()` for an event that every subclass has, whatever others `Events` has. */
   protected tell(event: string, ...args: readonly unknown[]): void {
-    if (this.lifecycleState !== 'closed') this.#emit(event, ...args);
+    if (this.lifecycleState !== 'closed') this.#untyped.emit(event, ...args);
   }
 
   /** The object from which the telemetry message of an event is built; by default the payload. */
@@ -321,12 +321,12 @@ export abstract class Component<
     const error = new ListenerError(String(event), thrown, this.secrets);
     // A failing listener of `error` must not receive its own failure: that would never end.
     if (event === 'error') warnOf(error);
-    else this.#emit('error', error);
+    else this.#untyped.emit('error', error);
   }
 
   /** Without the types of this subclass. */
-  #emit(event: string, ...args: readonly unknown[]): void {
-    (this.emit as (event: string, ...args: readonly unknown[]) => boolean).call(this, event, ...args);
+  get #untyped(): { emit(event: string, ...args: readonly unknown[]): boolean } {
+    return this;
   }
 
   #publish(event: string, payload?: object): void {

@@ -1,5 +1,6 @@
 import type { Clock } from '../core/clock.js';
 import type { Change } from './change.js';
+import type { WatcherStatus } from './watcher-status.js';
 
 /** Counts what a watcher has done so far, and keeps the callers that wait for its looks. */
 export class Activity {
@@ -22,8 +23,15 @@ export class Activity {
     this.#clock = clock;
   }
 
-  get sinceLastCheckMs(): number | null {
-    return this.#lastCheckTime === undefined ? null : this.#clock.monotonic() - this.#lastCheckTime;
+  /** Its part of the status. */
+  status(): Pick<
+    WatcherStatus,
+    'checks' | 'changes' | 'resyncs' | 'lastChangeAt' | 'lastCheckAt' | 'sinceLastCheckMs'
+  > {
+    const { checks, changes, resyncs, lastChangeAt, lastCheckAt } = this;
+    const time = this.#lastCheckTime;
+    const sinceLastCheckMs = time === undefined ? null : this.#clock.monotonic() - time;
+    return { checks, changes, resyncs, lastChangeAt, lastCheckAt, sinceLastCheckMs };
   }
 
   start(): void {

@@ -73,7 +73,6 @@ export class Connection {
   #state: State = { tag: 'closed' };
   #restarts = 0;
   #directories: readonly WatchedDirectory[] = [];
-  /** The file system without events that the target is on, if any. */
   #eventless: string | undefined;
   #attempt: Promise<unknown> | undefined;
 
@@ -83,6 +82,16 @@ export class Connection {
     this.#options = options;
     this.#receiver = receiver;
     this.#lifetime = lifetime;
+  }
+
+  /** What is listened to, or would be. */
+  get directories(): readonly WatchedDirectory[] {
+    return this.#directories;
+  }
+
+  /** The file system without events that some of the directories are on, if any. */
+  get eventless(): string | undefined {
+    return this.#eventless;
   }
 
   get state(): State['tag'] {

@@ -6,9 +6,7 @@ import type { WatchedDirectory } from '../core/watch-backend.js';
 import type { Disk } from '../fs/disk.js';
 import { identityOf } from '../fs/file-identity.js';
 import type { Mounts } from '../fs/mounts.js';
-import type { Consulted, Observation } from '../fs/observation.js';
-
-const NONE: readonly WatchedDirectory[] = [];
+import type { Consulted } from '../fs/observation.js';
 
 /**
  * The files of a target that are mounted by themselves (`subPath`, `docker -v file:file`). What is written into such a
@@ -20,29 +18,15 @@ export class MountedFiles {
   #version = 0;
   /** The mount points among the entries that were consulted, without directories that are listened to anyway. */
   #points: readonly string[] = [];
-  /** Those that the last look has found. */
-  #files = NONE;
 
-  /** What was consulted, and these files. */
-  with(consulted: Consulted): Consulted {
-    if (this.#files.length === 0) return consulted;
-    return { directories: [...consulted.directories, ...this.#files] };
-  }
-
-  /** A look, and what it has to listen to besides. */
-  *after(look: Steps<Observation>, mounts: Mounts, disk: Disk): Steps<Observation> {
-    const seen = yield* look;
-    this.#files = yield* this.#among(seen.consulted, mounts, disk);
-    return seen;
-  }
-
-  *#among(consulted: Consulted, mounts: Mounts, disk: Disk): Steps<readonly WatchedDirectory[]> {
+  /** What a look has consulted, and these files. */
+  *with(consulted: Consulted, mounts: Mounts, disk: Disk): Steps<Consulted> {
     if (consulted !== this.#consulted || mounts.version !== this.#version) {
       this.#consulted = consulted;
       this.#version = mounts.version;
       this.#points = pointsAmong(consulted, mounts);
     }
-    if (this.#points.length === 0) return NONE;
+    if (this.#points.length === 0) return consulted;
     const files: WatchedDirectory[] = [];
     for (const path of this.#points) {
       yield* nextSlice();
@@ -53,7 +37,7 @@ export class MountedFiles {
         if (errnoOf(error) === undefined) throw error;
       }
     }
-    return files;
+    return files.length === 0 ? consulted : { directories: [...consulted.directories, ...files] };
   }
 }
 

@@ -24,10 +24,7 @@
  * added with `add`, a file is also complete if it was last written before `settleMs`. What `remove` has changed is
  * reported at once, but a file added to a group whose other files are changing is reported together with them.
  */
-import type { Clock, Scheduled } from '../core/clock.js';
-import { errnoOf } from '../core/errno.js';
-import { nextSlice, type Steps } from '../core/steps.js';
-import type { Disk } from '../fs/disk.js';
+import type { Clock } from '../core/clock.js';
 import type { Observation } from '../fs/observation.js';
 import { linksIn } from '../fs/resolve.js';
 import {
@@ -40,6 +37,7 @@ import {
 } from '../fs/snapshot.js';
 import type { TargetError } from '../fs/target-error.js';
 import { differenceOf, filterKeys, isEmpty, keysOf, type ChangeCause, type KeyDifference } from './change.js';
+import type { VolumeTimes } from './look.js';
 import {
   dueAtFirst,
   dueEach,
@@ -54,12 +52,11 @@ import { isPartlyRetargeted, KIND, volumeOf, waitsFor, type SeenFiles, type Wait
 import type { WatcherEvent } from './watcher-events.js';
 
 /** An observation that can be compared with the last report. */
-type StableObservation = Exclude<Observation, { kind: 'unstable' }>;
+export type StableObservation = Exclude<Observation, { kind: 'unstable' }>;
 
 /** Options of a reporter. */
 interface ReporterOptions extends WaitOptions {
   readonly clock: Clock;
-  readonly persistent: boolean;
 }
 
 /** The key of a pending difference that is not one of files. */
@@ -71,17 +68,17 @@ const LOOKS_WITHOUT_EVENTS = 7;
 const NOTHING: ReadonlyMap<string, Pending> = new Map();
 const NO_KEYS: ReadonlySet<string> = new Set();
 
-/** Receives what is to be reported. */
-interface Receiver {
-  report(event: WatcherEvent): void;
-  /** A pending difference is due, so another look is needed. */
-  lookAgain(cause: ChangeCause): void;
+/** What a comparison leads to. */
+interface Comparison {
+  /** What is to be reported, in this order. */
+  readonly events: readonly WatcherEvent[];
+  /** When a pending difference is due, so that another look is needed, monotonic ms; `Infinity` if none is pending. */
+  readonly nextAt: number;
 }
 
 /** Keeps what was last reported and what is pending. */
 export class Reporter {
   readonly #options: ReporterOptions;
-  readonly #receiver: Receiver;
   #snapshot: Snapshot;
   /** Whether `#snapshot` is more than the assumption that nothing was there. */
   #hasReported = false;
@@ -94,18 +91,17 @@ export class Reporter {
   #partialSince: number | undefined;
   /** The keys that `add` and `remove` have changed and that are not reported yet. */
   #regrouped: ReadonlySet<string> = NO_KEYS;
-  #timer: Scheduled | undefined;
   /** When the next look at what is pending is due, monotonic ms. */
   #nextAt = Infinity;
-  #isClosed = false;
-  /** When volumes that the last look did not find last changed, ns. */
-  readonly #volumeTimes = new Map<string, bigint | undefined>();
+  /** What the current comparison reports. */
+  #events: WatcherEvent[] = [];
+  /** Of the volumes of files that the last look has not found. */
+  #volumeTimes: VolumeTimes = new Map();
 
   /** @param path the watched path. */
-  constructor(path: string, options: ReporterOptions, receiver: Receiver) {
+  constructor(path: string, options: ReporterOptions) {
     this.#snapshot = new MissingSnapshot(path);
     this.#options = options;
-    this.#receiver = receiver;
   }
 
   /** What was last reported; undefined before the first report. */
@@ -137,52 +133,16 @@ export class Reporter {
     return filesIn(this.#snapshot);
   }
 
-  /**
-   * A look, and when the volumes of reported files that it has not found last changed: that shows whether they were
-   * there in the meantime.
-   */
-  *lookThrough(look: Steps<Observation>, disk: Disk): Steps<Observation> {
-    const seen = yield* look;
-    this.#volumeTimes.clear();
-    // A single file is never gone while something is found.
-    if (seen.kind !== 'found' || seen.snapshot === this.#snapshot || this.#snapshot.kind === 'file')
-      return seen;
-    const files = filesIn(seen.snapshot);
-    for (const [key, file] of this.#files) {
-      const volume = files.has(key) ? undefined : volumeOf(file);
-      if (volume === undefined || this.#volumeTimes.has(volume)) continue;
-      yield* nextSlice();
-      try {
-        this.#volumeTimes.set(volume, (yield* disk.afresh.lstat(volume))?.mtimeNs);
-      } catch (error) {
-        if (errnoOf(error) === undefined) throw error;
-      }
-    }
-    return seen;
-  }
-
-  close(): void {
-    this.#isClosed = true;
-    this.#timer?.cancel();
-    this.#pending = NOTHING;
-  }
-
-  /** Takes what a look has found. @param beganAt when the look began, monotonic ms. */
-  consider(seen: StableObservation, cause: ChangeCause, beganAt: number): void {
-    const { clock, persistent } = this.#options;
-    const now = clock.monotonic();
-    const look = { cause, beganAt, now };
-    this.#timer?.cancel();
+  /** Compares what a look has found. @param volumeTimes of volumes whose reported files were not found. */
+  consider(seen: StableObservation, look: Look, volumeTimes: VolumeTimes): Comparison {
+    this.#events = [];
+    this.#volumeTimes = volumeTimes;
     const before = this.#pending;
     this.#pending = NOTHING;
     const readableAt = this.#considerReadability(seen, before, look);
     const filesAt = seen.kind === 'unreadable' ? Infinity : this.#considerFiles(seen, before, look);
-    const next = Math.min(readableAt, filesAt);
-    // A listener may have closed the watcher.
-    if (next === Infinity || this.#isClosed) return;
-    const delayMs = Math.min(next - now, this.#longestDelay(cause));
-    this.#nextAt = now + delayMs;
-    this.#timer = clock.schedule(() => this.#receiver.lookAgain(cause), delayMs, { ref: persistent });
+    this.#nextAt = Math.min(readableAt, filesAt, look.now + this.#longestDelay(look.cause));
+    return { events: this.#events, nextAt: this.#nextAt };
   }
 
   /**
@@ -226,7 +186,7 @@ export class Reporter {
       return pending.dueAt;
     }
     this.#unreadable = { error, since: this.#unreadable?.since ?? now };
-    this.#receiver.report({ name: 'unreadable', payload: { error } });
+    this.#events.push({ name: 'unreadable', payload: { error } });
     return Infinity;
   }
 
@@ -355,20 +315,20 @@ export class Reporter {
     // If something was found, `readable` was reported before, or a part is still unreadable.
     if (this.#unreadable && snapshot.kind === 'missing') this.#readable(now);
     if (!isEmpty(difference) || previous.kind !== snapshot.kind) {
-      this.#receiver.report({
+      this.#events.push({
         name: 'change',
         payload: { previous, current: snapshot, cause, ...difference },
       });
     } else if (snapshot.revision !== undefined && snapshot.revision !== previous.revision) {
       const payload = { previous: previous.revision, current: snapshot.revision };
-      this.#receiver.report({ name: 'revision', payload });
+      this.#events.push({ name: 'revision', payload });
     }
   }
 
   #readable(now: number): void {
     const since = this.#unreadable?.since ?? now;
     this.#unreadable = undefined;
-    this.#receiver.report({ name: 'readable', payload: { unreadableMs: now - since } });
+    this.#events.push({ name: 'readable', payload: { unreadableMs: now - since } });
   }
 }
 

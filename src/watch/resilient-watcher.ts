@@ -228,7 +228,7 @@ export class ResilientWatcher
   readonly #report = (event: WatcherEvent): void => {
     if (event.name === 'change') {
       this.#lastChange = event.payload;
-      this.dispatch('change', event.payload);
+      this.tell('change', event.payload);
       for (const stream of this.#streams) stream.push(event.payload);
       return;
     }

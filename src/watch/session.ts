@@ -34,7 +34,7 @@ import { isTurnSpent, startTurnBudget } from '../core/event-loop.js';
 import type { Lifetime } from '../core/lifetime.js';
 import { run } from '../core/steps.js';
 import { operations } from '../core/telemetry.js';
-import type { Hint, WatchedDirectory } from '../core/watch-backend.js';
+import type { Hint } from '../core/watch-backend.js';
 import { answersOf, Disk } from '../fs/disk.js';
 import { haveSameDirectories } from '../fs/merge-directories.js';
 import { Mounts } from '../fs/mounts.js';
@@ -44,8 +44,9 @@ import { TargetError } from '../fs/target-error.js';
 import { Activity } from './activity.js';
 import { betterCause, type Change, type ChangeCause } from './change.js';
 import { Connection } from './connection.js';
+import { eventlessOf, lookAt, type Looked, type VolumeTimes } from './look.js';
 import { MountedFiles } from './mounted-files.js';
-import { Reporter } from './report.js';
+import { Reporter, type StableObservation } from './report.js';
 import { Ticker, type TickerOptions } from './ticker.js';
 import { inNextTurn, notInNextTurn } from './turns.js';
 import { Warnings } from './warnings.js';
@@ -87,11 +88,10 @@ export class Session {
   #beganAt = 0;
   /** The last observation that was compared. */
   #seen: Observation | undefined;
-  #directories: readonly WatchedDirectory[] = [];
   readonly #mountedFiles = new MountedFiles();
-  /** The file system without events that some of them are on, if any. */
-  #eventless: string | undefined;
-  /** The version of the mount table that this and the warnings come from. */
+  /** Another look, when a pending difference is due. */
+  #nextLook: Scheduled | undefined;
+  /** The version of the mount table at the last look. */
   #mountsVersion = 0;
   /** What the looks of a resync have found, in one turn each. It is compared once two of them have found the same. */
   #unconfirmed: readonly Observation[] = [];
@@ -112,7 +112,6 @@ export class Session {
     emit: (event: WatcherEvent) => void,
     trace: (cause: ChangeCause, look: () => Promise<LookResult>) => Promise<LookResult>,
   ) {
-    const { path } = target;
     this.#target = target;
     this.#options = options;
     this.#lifetime = lifetime;
@@ -120,8 +119,8 @@ export class Session {
     this.#trace = trace;
     this.#warnings = new Warnings((payload) => emit({ name: 'warning', payload }));
     this.#activity = new Activity(options.clock);
-    this.#connection = new Connection(path, options, this, lifetime);
-    this.#reporter = new Reporter(path, options, this);
+    this.#connection = new Connection(target.path, options, this, lifetime);
+    this.#reporter = new Reporter(target.path, options);
   }
 
   /** What was last reported; undefined before the first report. */
@@ -140,7 +139,6 @@ export class Session {
     const { error, backend, restarts } = this.#connection;
     const { reported, unreadable } = this.#reporter;
     const isRunning = this.#state !== 'closed';
-    const { checks, changes, resyncs, lastChangeAt, lastCheckAt, sinceLastCheckMs } = this.#activity;
     const { resyncIntervalMs, pollIntervalMs } = this.#options;
     const pollsOnly = backend ? null : pollIntervalMs;
     return {
@@ -152,14 +150,9 @@ export class Session {
           ? { code: error.code, message: error.message, sysctl: error.sysctl ?? null }
           : null,
       restarts,
-      checks,
-      changes,
-      resyncs,
-      lastChangeAt,
-      lastCheckAt,
-      sinceLastCheckMs,
+      ...this.#activity.status(),
       checkIntervalMs: isRunning ? (resyncIntervalMs > 0 ? resyncIntervalMs : pollsOnly) : null,
-      watchedDirectories: this.#directories.map(({ path }) => path),
+      watchedDirectories: this.#connection.directories.map(({ path }) => path),
       warnings: this.#warnings.current,
     };
   }
@@ -181,7 +174,8 @@ export class Session {
     this.#activity.start();
     for (const path of this.#target.paths) await Mounts.of(this.#options.fs).ask(path);
     await this.#lookNow('start', 'all');
-    while (!this.#lifetime.ended && this.#isAwaited) await this.#activity.nextLook();
+    while (!this.#lifetime.ended && !this.reported && this.#reporter.isPending)
+      await this.#activity.nextLook();
     // The time of a pending difference may have come while the look went on.
     if (this.#cause !== undefined) await this.#activity.nextLook();
     if (!this.#lifetime.ended && this.#resync.intervalMs > 0) Ticker.start(this, this.#resync);
@@ -211,7 +205,7 @@ export class Session {
     Ticker.stop(this, this.#resync);
     notInNextTurn(this.#look);
     this.#retry?.cancel();
-    this.#reporter.close();
+    this.#nextLook?.cancel();
     this.#connection.close();
     this.#activity.close();
   }
@@ -219,10 +213,6 @@ export class Session {
   report(event: WatcherEvent): void {
     if (event.name === 'change') this.#activity.changed(event.payload);
     this.#emit(event);
-  }
-
-  lookAgain(cause: ChangeCause): void {
-    this.#request(this.#afterStart(cause), 'hints');
   }
 
   /** Something may have happened, where the hint says or anywhere. */
@@ -235,11 +225,6 @@ export class Session {
 
   onTick(event: object): void {
     this.#request('resync', 'resync', event);
-  }
-
-  /** Whether the first report is still to come. */
-  get #isAwaited(): boolean {
-    return !this.reported && this.#reporter.isPending;
   }
 
   get #isRegroupReported(): boolean {
@@ -325,15 +310,16 @@ export class Session {
     this.#beganAt = clock.monotonic();
     for (const path of this.#reporter.pathsDueAt(this.#beganAt, this.#seen)) this.#target.touch(path);
     const disk = new Disk(fs, mounts, clock, event && answersOf(event, fs));
-    const look = this.#reporter.lookThrough(this.#target.look(extent, disk), disk);
-    const seen = run(this.#mountedFiles.after(look, mounts, disk), () => this.#state === 'closed');
-    return seen instanceof Promise
-      ? seen.then((found) => this.#found(found, cause, mounts, round))
-      : this.#found(seen, cause, mounts, round);
+    const look = lookAt(this.#target, extent, this.reported, this.#mountedFiles, mounts, disk);
+    const looked = run(look, () => this.#state === 'closed');
+    return looked instanceof Promise
+      ? looked.then((found) => this.#found(found, cause, mounts, round))
+      : this.#found(looked, cause, mounts, round);
   }
 
-  #found(seen: Observation, cause: ChangeCause, mounts: Mounts, round: number): boolean | Promise<boolean> {
+  #found(looked: Looked, cause: ChangeCause, mounts: Mounts, round: number): boolean | Promise<boolean> {
     if (this.#state === 'closed') return true;
+    const { seen, volumeTimes, consulted } = looked;
     if (seen.kind === 'unstable') return this.#unstable(cause);
     const isNew = !isSameObservation(seen, this.#seen) || this.#reporter.isPending;
     // A change made in this turn causes its event in the next turn; a resync should find only what no event reports.
@@ -344,27 +330,20 @@ export class Session {
       return true;
     }
     this.#seen = seen;
-    if (isNew) this.#reporter.consider(seen, cause, this.#beganAt);
+    if (isNew) this.#compare(seen, cause, volumeTimes);
     // A listener may have closed the watcher.
     if (this.#lifetime.ended) return true;
     this.#unconfirmed = [];
     // Most looks find nothing new to listen to: then the array stays the same, too.
-    const consulted = this.#mountedFiles.with(seen.consulted);
-    const isElsewhere = !haveSameDirectories(consulted, { directories: this.#directories });
-    if (isElsewhere) this.#directories = consulted.directories;
+    const isElsewhere = !haveSameDirectories(consulted, this.#connection);
+    const { directories } = isElsewhere ? consulted : this.#connection;
     // The same observation may come through a mount that was not in the table before.
     const areMountsNew = mounts.version !== this.#mountsVersion;
     this.#mountsVersion = mounts.version;
-    if (isElsewhere || areMountsNew) {
-      this.#eventless = mounts.eventlessFileSystem(seen.consulted.directories.map(({ path }) => path));
-    }
-    let eventless = this.#eventless;
-    if (seen.kind === 'found') {
-      if (isNew || isElsewhere || areMountsNew) this.#warnings.found(seen, mounts);
-      // A file may be a mount point itself.
-      eventless ??= mounts.eventlessFileSystem([seen.snapshot.realPath]);
-    }
-    const opened = this.#connection.listen(this.#directories, eventless);
+    const eventless =
+      isElsewhere || areMountsNew ? eventlessOf(seen, directories, mounts) : this.#connection.eventless;
+    if (seen.kind === 'found' && (isNew || isElsewhere || areMountsNew)) this.#warnings.found(seen, mounts);
+    const opened = this.#connection.listen(directories, eventless);
     return opened instanceof Promise
       ? opened.then((paths) => this.#listening(paths, cause, round))
       : this.#listening(opened, cause, round);
@@ -403,7 +382,24 @@ export class Session {
     const message = `Cannot read "${path}": it was replaced during every attempt to read it; the watcher tries again`;
     const error = new TargetError('ERR_TARGET_IO', path, message);
     this.#seen = { kind: 'unreadable', error, consulted: { directories: [] } };
-    this.#reporter.consider(this.#seen, cause, this.#beganAt);
+    this.#compare(this.#seen, cause, new Map());
     return false;
+  }
+
+  /** Compares, reports what is due, and looks again when something else is. */
+  #compare(seen: StableObservation, cause: ChangeCause, volumeTimes: VolumeTimes): void {
+    const { clock, persistent } = this.#options;
+    const now = clock.monotonic();
+    this.#nextLook?.cancel();
+    const { events, nextAt } = this.#reporter.consider(
+      seen,
+      { cause, beganAt: this.#beganAt, now },
+      volumeTimes,
+    );
+    for (const event of events) this.report(event);
+    // A listener may have closed the watcher.
+    if (nextAt === Infinity || this.#lifetime.ended) return;
+    const lookAgain = (): void => this.#request(this.#afterStart(cause), 'hints');
+    this.#nextLook = clock.schedule(lookAgain, nextAt - now, { ref: persistent });
   }
 }

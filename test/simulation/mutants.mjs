@@ -220,9 +220,9 @@ export const MUTANTS = [
   ],
   [
     'a pending difference is not looked at again',
-    report,
-    'this.#timer = clock.schedule(() => this.#receiver.lookAgain(cause), delayMs, { ref: persistent });',
-    'void persistent;',
+    session,
+    'this.#nextLook = clock.schedule(lookAgain, nextAt - now, { ref: persistent });',
+    'void [lookAgain, persistent];',
   ],
   [
     'a look for another event reports what it has not visited',
@@ -232,9 +232,9 @@ export const MUTANTS = [
   ],
   [
     'close() leaves the timer of a pending difference',
-    report,
-    'this.#timer?.cancel();\n    this.#pending = NOTHING;\n  }\n\n  /** Takes',
-    'this.#pending = NOTHING;\n  }\n\n  /** Takes',
+    session,
+    'this.#nextLook?.cancel();\n    this.#connection.close();',
+    'this.#connection.close();',
   ],
   ['close() leaves the native watches', backend, 'return run(this.#leaveAllBut([]));', ''],
   [
@@ -278,7 +278,7 @@ export const MUTANTS = [
   [
     'start() does not wait for the first report',
     session,
-    'while (!this.#lifetime.ended && this.#isAwaited) await this.#activity.nextLook();',
+    'while (!this.#lifetime.ended && !this.reported && this.#reporter.isPending)\n      await this.#activity.nextLook();',
     '',
   ],
   [
