@@ -30,19 +30,20 @@ export const behind: Kind = (world) => {
   const pauses = pausesOf(world, revisions);
   const restartsAfter = root === CONTAINER && choices.choose(2) === 1 ? choices.oneOf(PAUSES_MS) : undefined;
   world.actor('publisher', function* (fs) {
-    function* fill(first: number) {
+    /** kubelet never gives a name again. */
+    function* fill(first: number, named: number) {
       const at = { fs, world, directory, manner: KUBELET };
-      if (isVolume) yield* publisher(at, revisions.slice(first), pauses);
+      if (isVolume) yield* publisher(at, revisions.slice(first), pauses, named);
       else for (const files of revisions.slice(first)) yield* makeTree(fs, world, directory, files);
     }
-    yield* fill(0);
+    yield* fill(0, 0);
     if (restartsAfter === undefined) return;
     yield restartsAfter;
     machine.linkRoot(CONTAINER, 'overlay');
     world.acts('container', 'starts again');
     yield;
     fs.mkdirSync(directory, 0o755);
-    yield* fill(revisions.length - 1);
+    yield* fill(revisions.length - 1, revisions.length);
   });
   // No event tells that a link of `/proc` leads elsewhere.
   return { ...scene, isSilent: restartsAfter !== undefined };
