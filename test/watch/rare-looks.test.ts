@@ -10,7 +10,7 @@ import {
   type BigIntStats,
 } from 'node:fs';
 
-import type { FileSystem } from 'resilient-watcher';
+import { readVolume, type FileSystem } from 'resilient-watcher';
 import { expect, test, vi } from 'vitest';
 
 import { errno, faultyFileSystem } from '../support/faulty-file-system.js';
@@ -169,4 +169,16 @@ test('a directory that replaces one with the same inode number is listened to', 
   mkdirSync(scene.at('d'));
   await scene.hint();
   expect(identity()).not.toBe(before);
+});
+
+test('a volume that is missing at the first attempts of a read is read', async () => {
+  const { volume } = new ScriptedScene();
+  volume.publish({ key: 'text' });
+  let missing = 3;
+  const fs = faultyFileSystem((name, [path]) => {
+    if (name !== 'lstat' || path !== volume.directory || missing === 0) return;
+    missing -= 1;
+    throw errno('ENOENT', volume.directory);
+  });
+  expect([...(await readVolume(volume.directory, { fs })).files.keys()]).toEqual(['key']);
 });
