@@ -1,5 +1,4 @@
-import { existsSync, readdirSync, readFileSync, rmSync } from 'node:fs';
-import { basename, dirname, join } from 'node:path';
+import { existsSync, readFileSync, rmSync } from 'node:fs';
 
 import { defineConfig, type Options } from 'tsup';
 import ts from 'typescript';
@@ -21,29 +20,13 @@ const uncommented: NonNullable<Options['esbuildPlugins']>[number] = {
   },
 };
 
-/** The license of each package that the library contains stands above its code. */
-const licensed: NonNullable<Options['esbuildPlugins']>[number] = {
-  name: 'licensed',
-  setup(build) {
-    build.onLoad(
-      { filter: /\/node_modules\/(eventemitter3|p-retry|is-network-error)\/index\.js$/ },
-      ({ path }) => {
-        const folder = dirname(path);
-        const license = readdirSync(folder).find((name) => /^license$/i.test(name)) ?? 'LICENSE';
-        const text = readFileSync(join(folder, license), 'utf8').trim();
-        return { contents: `/*! ${basename(folder)}\n\n${text}\n*/\n${readFileSync(path, 'utf8')}` };
-      },
-    );
-  },
-};
-
 const common: Options = {
   format: ['esm'],
   target: 'node20',
   platform: 'node',
   removeNodeProtocol: false,
   external: ['@parcel/watcher'],
-  esbuildPlugins: [uncommented, licensed],
+  esbuildPlugins: [uncommented],
 };
 
 const [{ entryPoints: doors }, ...others] = packages as [Package, ...Package[]];
@@ -53,11 +36,7 @@ const library: Options = {
   ...common,
   entry: doors.map(({ name }) => `src/${name}.ts`),
   esbuildOptions: (options) =>
-    Object.assign(options, {
-      chunkNames: 'lib/[name]-[hash]',
-      ignoreAnnotations: true,
-      legalComments: 'inline',
-    }),
+    Object.assign(options, { chunkNames: 'lib/[name]-[hash]', ignoreAnnotations: true }),
 };
 
 /** Another package: its entry points, and the program `main` that `bin.js` starts. What it depends on stays outside. */
@@ -81,6 +60,6 @@ for (const { folder } of packages) rmSync(`${root}${folder}dist`, { recursive: t
 
 /** `--no-dts` leaves the declarations out, which take most of the time. */
 export default defineConfig(({ dts = true }) => [
-  { ...library, dts: dts && { resolve: ['eventemitter3'] } },
+  { ...library, dts },
   ...others.map((one) => built(one, dts === true)),
 ]);

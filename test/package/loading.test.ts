@@ -26,11 +26,11 @@ const BUDGETS = [
   ['tls', 420],
 ] as const;
 
-test.each(BUDGETS)('%s loads code within its budget, and no other package', (name, budget) => {
+test.each(BUDGETS)('%s loads code within its budget, and two small packages', (name, budget) => {
   const { files, packages } = loadedBy(new URL(`${name}.js`, dist));
   const kib = [...files.values()].reduce((sum, length) => sum + length, 0) / 1024;
   console.log(`${name}: ${kib.toFixed(1)} KiB in ${files.size} files`);
-  expect([...packages]).toEqual([]);
+  expect([...packages].sort()).toEqual(['eventemitter3', 'p-retry']);
   expect(kib).toBeLessThan(budget);
 });
 
@@ -48,12 +48,4 @@ test('resilient-watcher loads nothing of Node.js that only some of its features 
   const heavy = ['child_process', 'crypto', 'http', 'http2', 'https', 'net', 'perf_hooks', 'tls'];
   expect(loaded).toContain('diagnostics_channel');
   expect(heavy.filter((name) => loaded.includes(name))).toEqual([]);
-});
-
-test('the packages that are compiled in have their licenses with them', () => {
-  const code = [...loadedBy(new URL('index.js', dist)).files.keys()]
-    .map((url) => readFileSync(new URL(url), 'utf8'))
-    .join('');
-  for (const name of ['eventemitter3', 'p-retry', 'is-network-error'])
-    expect(code).toMatch(new RegExp(`/\\*! ${name}\\s+(The )?MIT License[^]*?Copyright \\(c\\)[^]*?\\*/`));
 });
