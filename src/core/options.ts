@@ -17,7 +17,7 @@ export interface Option<T> {
   readonly refuse: (value: unknown) => Mismatch | undefined;
 }
 
-interface Mismatch {
+export interface Mismatch {
   readonly kind: 'type' | 'range';
   /** Completes "must be …". */
   readonly wanted: string;
