@@ -44,7 +44,7 @@ export const MUTANTS = [
   [
     'a listed directory is not verified',
     volume,
-    'if (!(yield* areAsListed(listed, disk))) return false;',
+    'if (!(yield* areAsListed(reading.listed, disk))) return false;',
     '',
   ],
   [

@@ -12,7 +12,7 @@
  * | contains no such link                     | another directory                                                  |
  *
  * Nobody writes into a revision after it has been published, so it is read once. After that, each look verifies its
- * directories and some of its files.
+ * directories, where its links lead, and some of its files.
  */
 import type { BigIntStats } from 'node:fs';
 
@@ -30,7 +30,15 @@ import {
   type Observation,
 } from '../observation.js';
 import { ReadTotals, type ReadLimits } from '../read-limits.js';
-import { isEntryName, isInRevision, joinWays, resolve, wereRetargeted, type Way } from '../resolve.js';
+import {
+  isEntryName,
+  isInRevision,
+  joinWays,
+  resolve,
+  wereRetargeted,
+  type Resolution,
+  type Way,
+} from '../resolve.js';
 import { Rotation } from '../rotation.js';
 import { FileSnapshot } from '../snapshot.js';
 import { targetError } from '../target-error.js';
@@ -108,6 +116,8 @@ export interface VolumeReading {
   readonly limited: string | undefined;
   /** The directories of the revision as they were listed, by path. */
   readonly listed: ReadonlyMap<string, Inode>;
+  /** Those of the links in the revision, also of links that lead to no file. */
+  readonly routes: LinkRoutes;
 }
 
 /** Remembers the files of one volume. */
@@ -142,13 +152,13 @@ export class KnownVolume {
     const verified = this.#isInDoubt || this.#isWritten ? 'all' : extent;
     this.#isInDoubt = true;
     if (isKnown && (yield* isAsRead(last, this.#unverified(last, verified), disk))) {
+      this.#follow(last.routes);
       this.#isInDoubt = false;
       return (this.#last = { ...last, revision });
     }
     const known = last && { files: last.files, isSameRevision: isKnown };
     const routes = new LinkRoutes();
-    this.#routes = routes;
-    this.#through = undefined;
+    this.#follow(routes);
     const found = yield* readRevision(this.#path, revision, this.#limits, known, routes, disk);
     if (found === MOVED) return MOVED;
     const isSame = isKnown && haveSameFiles(last.files, found.files);
@@ -157,16 +167,17 @@ export class KnownVolume {
     return (this.#last = isSame ? { ...found, files: last.files } : found);
   }
 
-  /** The files of the known revision that a look verifies; always those outside the revision. */
-  *#unverified({ revision, files }: VolumeReading, extent: Extent): Iterable<FileSnapshot> {
-    if (extent === 'all') {
-      yield* files.values();
-      return;
-    }
-    if (this.through.length > 0) {
-      for (const file of files.values()) if (!file.realPath.startsWith(`${revision.path}/`)) yield file;
-    }
-    if (extent === 'resync') for (const [, file] of this.#rotation.next(files, VERIFIED_AT_ONCE)) yield file;
+  #follow(routes: LinkRoutes): void {
+    if (this.#routes === routes) return;
+    this.#routes = routes;
+    this.#through = undefined;
+  }
+
+  /** The files of the known revision that a look verifies besides those that links lead to. */
+  #unverified({ files }: VolumeReading, extent: Extent): Iterable<FileSnapshot> {
+    if (extent === 'all') return files.values();
+    if (extent === 'hints') return [];
+    return [...this.#rotation.next(files, VERIFIED_AT_ONCE)].map(([, file]) => file);
   }
 }
 
@@ -178,21 +189,33 @@ function haveSameFiles(
   return files.size === before.size && [...files].every(([key, file]) => before.get(key) === file);
 }
 
-/** Whether the directories of a revision, and these files in it, are unchanged since they were read. */
-function* isAsRead(
-  { revision, listed }: VolumeReading,
-  files: Iterable<FileSnapshot>,
-  disk: Disk,
-): Steps<boolean> {
-  if (!(yield* areAsListed(listed, disk))) return false;
+/** Whether the directories of a revision, where its links lead, and these files in it are unchanged since they were read. */
+function* isAsRead(reading: VolumeReading, files: Iterable<FileSnapshot>, disk: Disk): Steps<boolean> {
+  if (!(yield* areAsListed(reading.listed, disk))) return false;
+  for (const key of reading.routes.all.keys()) {
+    yield* nextSlice();
+    if (!(yield* leadsAsRead(key, reading, disk))) return false;
+  }
   for (const file of files) {
     yield* nextSlice();
-    const { inode, timestampsAreReliable, isSteady, links } = FileSnapshot.stampOf(file);
-    const stat = timestampsAreReliable && isSteady ? yield* disk.lstat(file.realPath) : undefined;
-    if (!stat || !isUnchanged(stat, inode)) return false;
-    if (links !== revision.way.links && (yield* wereRetargeted(links, disk))) return false;
+    if (!isSameFile(file, yield* disk.lstat(file.realPath))) return false;
   }
   return true;
+}
+
+/** Whether a link in a revision leads to the same file in the same way, or still to none. */
+function* leadsAsRead(key: string, { revision, files, routes }: VolumeReading, disk: Disk): Steps<boolean> {
+  const link = yield* resolve(within(revision.path, key), disk);
+  const file = files.get(key);
+  if (routes.set(key, link.route.directories)) return false;
+  if (!file) return !isFailure(link) && !isFile(link);
+  const { links } = joinWays(revision.way, link.route);
+  return isFile(link) && FileSnapshot.stampOf(file).links === links && isSameFile(file, link.stat);
+}
+
+function isSameFile(file: FileSnapshot, stat: BigIntStats | undefined): boolean {
+  const { inode, timestampsAreReliable, isSteady } = FileSnapshot.stampOf(file);
+  return stat !== undefined && timestampsAreReliable && isSteady && isUnchanged(stat, inode);
 }
 
 /** Whether the directories of a revision have the entries that were listed. */
@@ -241,8 +264,8 @@ function* readRevision(
         yield* nextSlice();
         const link = yield* resolve(found.realPath, disk);
         routes.set(key, link.route.directories);
-        if (link.kind === 'unreadable' && link.error.cause !== undefined) throw link.error.cause as Error;
-        if (link.kind !== 'found' || !link.stat.isFile()) continue;
+        if (isFailure(link)) throw link.error.cause;
+        if (!isFile(link)) continue;
         const way = joinWays(revision.way, link.route);
         places.push({ key, place: { path: found.path, realPath: link.path, way } });
       }
@@ -266,7 +289,18 @@ function* readRevision(
   const proof = disk.afresh;
   if (yield* wereRetargeted(revision.way.links, proof)) return MOVED;
   if (!(yield* areAsListed(listed, proof))) return MOVED;
-  return { kind: 'read', revision, files, limited: totals.limited, listed };
+  return { kind: 'read', revision, files, limited: totals.limited, listed, routes };
+}
+
+type Kind<K> = Extract<Resolution, { kind: K }>;
+
+function isFile(link: Resolution): link is Kind<'found'> {
+  return link.kind === 'found' && link.stat.isFile();
+}
+
+/** Whether a call has failed; otherwise a link that is unreadable leads to no file. */
+function isFailure(link: Resolution): link is Kind<'unreadable'> & { error: { cause: Error } } {
+  return link.kind === 'unreadable' && link.error.cause !== undefined;
 }
 
 /** Handles files that together are too large. */
