@@ -172,6 +172,16 @@ describe('the packages', () => {
     },
   );
 
+  test('of gRPC have the tests of gRPC: those of the library do without it', () => {
+    const wrong = filesOf(join(root, 'test')).filter(
+      (file) =>
+        // A CSI driver is a gRPC server; those of the tarballs install it.
+        !/^(package|examples)\//.test(file) &&
+        /from '(@grpc\/grpc-js|@resilient-watcher\/grpc)'/.test(codeOf(join(root, 'test'), file)),
+    );
+    expect(wrong).toEqual([]);
+  });
+
   test('depend on each other and on the library at exactly this version', () => {
     const own = new Map(packages.map(({ manifest }) => [manifest.name, manifest.version]));
     const wrong = packages.flatMap(({ manifest }) =>

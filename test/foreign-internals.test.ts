@@ -7,7 +7,6 @@ import { Agent as HttpAgent } from 'node:http';
 import { join, relative, sep } from 'node:path';
 import { createServer, type TlsOptions } from 'node:tls';
 
-import { experimental } from '@grpc/grpc-js';
 import { describe, expect, test } from 'vitest';
 
 import { packages, root } from '../packages/packages.mjs';
@@ -19,13 +18,6 @@ const kubeConfigs = clientNodes.map(
   ([major, { KubeConfig }]) => [major, new KubeConfig() as unknown as Members] as const,
 );
 const globals = globalThis as unknown as Readonly<Record<symbol, object | undefined>>;
-const provider = {
-  addCaCertificateListener: () => {},
-  removeCaCertificateListener: () => {},
-  addIdentityCertificateListener: () => {},
-  removeIdentityCertificateListener: () => {},
-};
-
 /** Each with the name that its file, and no other one, has in its code. */
 const INTERNALS: readonly (readonly [name: string, file: string])[] = [
   ['_createSecureConnector', 'packages/grpc/src/channel-credentials.ts'],
@@ -55,22 +47,6 @@ test.each(INTERNALS)('%s is used by one file', (name, file) => {
       );
   });
   expect(users.map((path) => relative(root, path).split(sep).join('/'))).toEqual([file]);
-});
-
-describe('@grpc/grpc-js has still', () => {
-  test('a method of its channel credentials that creates connectors', () => {
-    const credentials = experimental.createCertificateProviderChannelCredentials(provider, null, {});
-    expect(credentials._createSecureConnector).toBeTypeOf('function');
-    const target = { scheme: 'dns', path: 'localhost:1' };
-    const connector = credentials._createSecureConnector(target, {});
-    expect(connector.connect).toBeTypeOf('function');
-    connector.destroy();
-  });
-
-  test('a method of its server credentials that is asked for the options of a server', () => {
-    const credentials = experimental.createCertificateProviderServerCredentials(provider, null, false);
-    expect(credentials._getConstructorOptions).toBeTypeOf('function');
-  });
 });
 
 describe.each(kubeConfigs)('@kubernetes/client-node %s has still', (major, kubeConfig) => {

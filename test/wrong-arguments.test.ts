@@ -3,7 +3,6 @@ import { createServer as createHttpServer } from 'node:http';
 import { createServer } from 'node:https';
 
 import { KubeConfig } from '@kubernetes/client-node';
-import { grpcChannelCredentials, grpcServerCredentials } from '@resilient-watcher/grpc';
 import { expect, test } from 'vitest';
 
 import { ConfigLoader, FileProvider, VolumeProvider } from 'resilient-watcher/config';
@@ -77,8 +76,6 @@ test.each<[message: RegExp, call: () => unknown]>([
   [/^httpsAgent: files must be a TlsFiles, got "\/etc\/tls"$/, () => httpsAgent(any('/etc/tls'))],
   [/^httpsAgent: files must be a TlsFiles, got undefined$/, () => httpsAgent(any(undefined))],
   [/^undiciDispatcher: files must be a TlsFiles/, () => undiciDispatcher(any('/etc/tls'))],
-  [/^grpcServerCredentials: files must be a TlsFiles/, () => grpcServerCredentials(any('/etc/tls'))],
-  [/^grpcChannelCredentials: files must be a TlsFiles/, () => grpcChannelCredentials(any('/etc/tls'))],
   [
     /^sniCallback: "a.example" must be a TlsFiles, got "\/etc\/tls"$/,
     () => sniCallback(any({ 'a.example': '/etc/tls' })),

@@ -3,12 +3,11 @@ import { once } from 'node:events';
 import { createServer as createHttpServer } from 'node:http';
 import { createSecureServer } from 'node:http2';
 import { createServer, get, type AgentOptions } from 'node:https';
-import { connect as connectTcp, createServer as createTcpServer } from 'node:net';
+import { connect as connectTcp } from 'node:net';
 import { join } from 'node:path';
 import type { Duplex } from 'node:stream';
 import { connect, createServer as createTlsServer, type ConnectionOptions, type TLSSocket } from 'node:tls';
 
-import { grpcChannelCredentials, grpcServerCredentials } from '@resilient-watcher/grpc';
 import { CertificateSigner, type IssuedCertificate } from '@resilient-watcher/local-api-server';
 import { FakeClock, KubeletVolume } from 'resilient-watcher/testing';
 import { httpsAgent, serveTls, sniCallback, TlsFiles, undiciDispatcher } from 'resilient-watcher/tls';
@@ -17,7 +16,7 @@ import { expect, onTestFinished, test, vi } from 'vitest';
 
 import { systemClock } from '../../src/core/clock.js';
 import { temporaryDirectory } from '../support/temporary-directory.js';
-import { EchoClient, listen, startGrpc } from '../support/tls-clients.js';
+import { listen } from '../support/tls-clients.js';
 
 const [MAJOR = 0] = process.versions.node.split('.').map(Number);
 const root = new CertificateSigner({ name: 'root' });
@@ -159,32 +158,6 @@ test('an HTTP/1 response of an HTTP/2 server is the last one of its connection',
   expect(begun).toEqual(['/1']);
 });
 
-test.each(['TLSv1.2', 'TLSv1.3'] as const)('gRPC resumes no session from before (%s)', async (version) => {
-  const { files, removeCa } = mount(own);
-  const port = await startGrpc(await grpcServerCredentials(files, { requireClientCertificate: true }));
-  const limits = { minVersion: version, maxVersion: version };
-  const leaver = leaving.issue({ commonName: 'leaver' });
-  const first = dial(port, { ...H2, ...limits, cert: leaver.chain, key: leaver.key });
-  let session: Buffer | undefined;
-  first.on('session', (given: Buffer) => (session = given));
-  first.write(PREFACE);
-  await once(first, 'data');
-  await expect.poll(() => session).toBeDefined();
-  // Without its certificate: what admits it is the session alone.
-  const again = (): TLSSocket => {
-    const socket = dial(port, { ...H2, ...limits, cert: undefined, key: undefined, session });
-    socket.write(PREFACE);
-    return socket;
-  };
-  await once(again(), 'data');
-  await removeCa();
-  const refused = again();
-  let said = 0;
-  refused.on('data', ({ length }: Buffer) => (said += length));
-  await new Promise((resolve) => refused.once('close', resolve));
-  expect(said).toBe(0);
-});
-
 test('a host of sniCallback() keeps the CA of its clients when a set has none', async () => {
   const [host, main] = [mount(own), mount(own)];
   await host.files.start();
@@ -273,27 +246,4 @@ test('an upgraded connection of undiciDispatcher() ends in 30 s', async () => {
   expect(socket.destroyed).toBe(false);
   for (const callback of due) callback();
   await closed;
-});
-
-test.runIf(MAJOR >= 22)('a gRPC channel connects again with a new certificate', async () => {
-  const { files, publish } = mount(client);
-  const server = await grpcServerCredentials(mount(own).files, { requireClientCertificate: true });
-  const target = await startGrpc(server);
-  let connections = 0;
-  const front = createTcpServer((socket) => {
-    connections += 1;
-    const toServer = connectTcp(target).on('error', () => {});
-    socket
-      .on('error', () => {})
-      .pipe(toServer)
-      .pipe(socket);
-  });
-  const caller = new EchoClient(await listen(front), await grpcChannelCredentials(files));
-  expect([await caller.echo('first'), await caller.echo('second'), connections]).toEqual([
-    'first',
-    'second',
-    1,
-  ]);
-  await publish(root.issue({ commonName: 'renewed' }), both);
-  expect([await caller.echo('third'), connections]).toEqual(['third', 2]);
 });

@@ -1,21 +1,20 @@
 /** Keys that a passphrase protects, in PEM and in PKCS#12, with the passphrase in a file of its own. */
 import { execFileSync } from 'node:child_process';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { writeFileSync } from 'node:fs';
 import { createServer } from 'node:https';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { inspect } from 'node:util';
 
 import fc from 'fast-check';
-import { grpcChannelCredentials, grpcServerCredentials } from '@resilient-watcher/grpc';
 import { CertificateSigner } from '@resilient-watcher/local-api-server';
 import { FakeClock, KubeletVolume, ScriptedBackend } from 'resilient-watcher/testing';
-import { serveTls, TlsFiles, type TlsError, type TlsPaths } from 'resilient-watcher/tls';
+import { httpsAgent, serveTls, TlsFiles, type TlsError, type TlsPaths } from 'resilient-watcher/tls';
 import { describe, expect, onTestFinished, test } from 'vitest';
 
+import { LEGACY, pkcs12 as pkcs12Of } from '../support/pkcs12.js';
 import { rounds } from '../support/rounds.js';
 import { temporaryDirectory } from '../support/temporary-directory.js';
-import { askHttps, EchoClient, listen, startGrpc } from '../support/tls-clients.js';
+import { askHttps, listen } from '../support/tls-clients.js';
 
 const root = new CertificateSigner({ name: 'root' });
 const intermediate = new CertificateSigner({ name: 'intermediate', issuer: root });
@@ -35,19 +34,9 @@ function openssl(args: readonly string[], input: string): Buffer {
   return execFileSync('openssl', args, { input, stdio: ['pipe', 'pipe', 'pipe'] });
 }
 
-/** How cert-manager makes `keystore.p12` by default: RC2 with 40 bits for certificates, 3DES for the key. */
-const LEGACY = ['-legacy'];
-
 /** With the authorities, as cert-manager adds them. */
-function pkcs12({ chain, key }: Pair, passphrase: string, flags: readonly string[] = LEGACY): Buffer {
-  const directory = mkdtempSync(join(tmpdir(), 'pkcs12-'));
-  try {
-    const file = join(directory, 'all.pem');
-    writeFileSync(file, `${key}${chain}${root.certificate}`);
-    return openssl(['pkcs12', '-export', '-in', file, '-passout', `pass:${passphrase}`, ...flags], '');
-  } finally {
-    rmSync(directory, { recursive: true });
-  }
+function pkcs12({ chain, key }: Pair, passphrase: string, flags?: readonly string[]): Buffer {
+  return pkcs12Of(`${key}${chain}${root.certificate}`, passphrase, flags);
 }
 
 interface Mounted {
@@ -179,14 +168,17 @@ describe('a PKCS#12 file', () => {
     await isServed(files);
   });
 
-  test('is one set with its CA bundle, also for gRPC', async () => {
+  test('is one set with its CA bundle', async () => {
     const { files } = mount(
       { pfx: pkcs12(first, PASSPHRASE), passphrase: PASSPHRASE, ca: root.certificate },
       ...(['pfx', 'passphrase', 'ca'] as const),
     );
-    const port = await startGrpc(await grpcServerCredentials(files, { requireClientCertificate: true }));
-    const client = new EchoClient(port, await grpcChannelCredentials(files));
-    expect(await client.echo('hello')).toBe('hello');
+    const server = createServer({ requestCert: true }, (_request, response) => response.end('hello'));
+    await serveTls(server, files);
+    const agent = httpsAgent(files);
+    onTestFinished(() => agent.destroy());
+    const port = await listen(server);
+    expect((await askHttps({ port, ca: undefined as never }, agent)).text).toBe('hello');
   });
 
   test('is replaced together with its passphrase; one without the other keeps the last good set', async () => {

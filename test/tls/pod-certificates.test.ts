@@ -4,7 +4,6 @@ import { createServer } from 'node:https';
 import { join } from 'node:path';
 import { connect, type TLSSocket } from 'node:tls';
 
-import { grpcChannelCredentials, grpcServerCredentials } from '@resilient-watcher/grpc';
 import {
   CertificateSigner,
   podCertificateFiles,
@@ -16,67 +15,26 @@ import { httpsAgent, serveTls, TlsFiles, undiciDispatcher } from 'resilient-watc
 import { request } from 'undici';
 import { expect, onTestFinished, test } from 'vitest';
 
-import { rounds } from '../support/rounds.js';
+import { createMesh } from '../support/mesh.js';
 import { temporaryDirectory } from '../support/temporary-directory.js';
-import { askHttps, EchoClient, keepDoing, listen, repeatable, startGrpc } from '../support/tls-clients.js';
-
-const KNOWS_STREAMS = Number(process.versions.node.split('.')[0]) >= 22;
-const ROTATIONS = rounds(12, 500);
-/** The root of the mesh is replaced so often: added, then used, then the old one removed. */
-const STAGES = 6;
-
-/** A pod with a credential bundle and a trust bundle, as kubelet mounts them. */
-function pod(swap: 'rename' | 'remove'): {
-  files: TlsFiles;
-  publish: (issued: IssuedCertificate, roots: string[], seed: number) => Promise<void>;
-} {
-  const volume = new KubeletVolume(join(temporaryDirectory(), 'credentials'), { swap });
-  const files = new TlsFiles({ bundle: volume.path('bundle.pem'), ca: volume.path('ca.pem') });
-  onTestFinished(() => files.close());
-  const publish = async (issued: IssuedCertificate, roots: string[], seed: number): Promise<void> => {
-    const previous = files.current;
-    volume.publish({
-      ...podCertificateFiles(issued, { credentialBundlePath: 'bundle.pem' }),
-      'ca.pem': trustBundleFile(roots, { seed }),
-    });
-    if (files.state === 'idle') await files.start();
-    else await files.changed({ previous });
-  };
-  return { files, publish };
-}
+import { askHttps, keepDoing, listen, repeatable } from '../support/tls-clients.js';
 
 test.each(['rename', 'remove'] as const)(
   'rotations of key, chain and root (%s) under load: none is refused that should pass, none accepted that should not',
   async (swap) => {
-    const [server, client] = [pod(swap), pod(swap)];
-    let old = new CertificateSigner({ name: 'root 0' });
-    const issue = (signer: CertificateSigner): IssuedCertificate => signer.issue({ dnsNames: ['localhost'] });
-    const publishBoth = async (
-      signer: CertificateSigner,
-      roots: CertificateSigner[],
-      seed: number,
-    ): Promise<void> => {
-      const trusted = roots.map(({ certificate }) => certificate);
-      // A cluster adds a root everywhere before it is used, and uses the new one everywhere before the old one is removed.
-      await Promise.all([server, client].map((one) => one.publish(issue(signer), trusted, seed)));
-    };
-    await publishBoth(old, [old], 0);
+    const { server, client, rotate } = await createMesh(swap);
     const https = createServer({ requestCert: true, keepAliveTimeout: 0 }, (_request, response) =>
       response.end('hello'),
     );
-    await serveTls(https, server.files);
+    await serveTls(https, server);
     const port = await listen(https);
 
-    const agents = [true, false].map((keepAlive) => httpsAgent(client.files, { keepAlive }));
-    const dispatcher = await undiciDispatcher(client.files, { connect: { servername: 'localhost' } });
+    const agents = [true, false].map((keepAlive) => httpsAgent(client, { keepAlive }));
+    const dispatcher = await undiciDispatcher(client, { connect: { servername: 'localhost' } });
     onTestFinished(async () => {
       agents.forEach((agent) => agent.destroy());
       await dispatcher.destroy();
     });
-    const grpc = await startGrpc(
-      await grpcServerCredentials(server.files, { requireClientCertificate: true }),
-    );
-    const callers = [1, 2].map(async () => new EchoClient(grpc, await grpcChannelCredentials(client.files)));
     const failures: unknown[] = [];
     const noted = (work: () => Promise<string>) =>
       keepDoing(() => work().catch((error: unknown) => void failures.push(error)));
@@ -87,39 +45,16 @@ test.each(['rename', 'remove'] as const)(
       noted(() =>
         repeatable(async () => (await request(`https://127.0.0.1:${port}`, { dispatcher })).body.text()),
       ),
-      ...(await Promise.all(callers)).map((caller) => {
-        const call = (): Promise<string> => caller.echo('hello', { waitForReady: true });
-        // Before 22.17, Node.js does not tell which calls a connection has in flight.
-        return noted(KNOWS_STREAMS ? call : () => repeatable(call));
-      }),
     ];
 
-    /** Until nobody is on his way who has begun with the set before. */
-    const arrived = async (): Promise<void> => {
-      const done = load.map(({ results }) => results.length);
-      await expect
-        .poll(() => load.every(({ results }, index) => results.length > (done[index] ?? 0) + 1))
-        .toBe(true);
-    };
     const strangers: string[] = [];
-    for (let rotation = 1; rotation <= ROTATIONS; rotation += 1) {
-      if (rotation % STAGES !== 0) {
-        await publishBoth(old, [old], rotation);
-        continue;
-      }
-      const next = new CertificateSigner({ name: `root ${rotation}` });
-      const leaving = issue(old);
-      const session = await sessionOf(port, leaving, `${old.certificate}${next.certificate}`);
-      await publishBoth(old, [old, next], rotation);
-      await arrived();
-      await publishBoth(next, [next, old], rotation);
-      await arrived();
-      await publishBoth(next, [next], rotation);
-      for (const resumed of [undefined, session]) {
-        strangers.push(await answerTo(port, leaving, `${old.certificate}${next.certificate}`, resumed));
-      }
-      old = next;
-    }
+    await rotate(load, async (leaving, trusted) => {
+      const session = await sessionOf(port, leaving, trusted);
+      return async () => {
+        for (const resumed of [undefined, session])
+          strangers.push(await answerTo(port, leaving, trusted, resumed));
+      };
+    });
     const answers = (await Promise.all(load.map(({ stop }) => stop()))).flat();
     expect(failures).toEqual([]);
     expect(new Set(answers)).toEqual(new Set(['hello']));

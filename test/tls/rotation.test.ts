@@ -3,8 +3,6 @@ import { createSecureServer } from 'node:http2';
 import { Agent, createServer } from 'node:https';
 import { join } from 'node:path';
 
-import * as grpc from '@grpc/grpc-js';
-import { grpcServerCredentials } from '@resilient-watcher/grpc';
 import { KubeletVolume } from 'resilient-watcher/testing';
 import { serveTls, TlsFiles } from 'resilient-watcher/tls';
 import { expect, onTestFinished, test } from 'vitest';
@@ -12,16 +10,7 @@ import { expect, onTestFinished, test } from 'vitest';
 import { createAuthority, createServerPair } from '../support/certificates.js';
 import { rounds } from '../support/rounds.js';
 import { temporaryDirectory } from '../support/temporary-directory.js';
-import {
-  askHttp2,
-  askHttps,
-  EchoClient,
-  fingerprintOn,
-  keepDoing,
-  listen,
-  openHttp2,
-  startGrpc,
-} from '../support/tls-clients.js';
+import { askHttp2, askHttps, fingerprintOn, keepDoing, listen, openHttp2 } from '../support/tls-clients.js';
 import { fingerprintOf, secretOf } from '../support/tls-sets.js';
 
 const ROTATIONS = rounds(8, 500);
@@ -33,7 +22,7 @@ const pairs = await Promise.all(Array.from({ length: 5 }, () => createServerPair
 const ca = authority.cert;
 
 test.each(['rename', 'remove'] as const)(
-  'rotations (%s) under load on https, http2 and gRPC: no handshake fails and no connection is lost',
+  'rotations (%s) under load on https and http2: no handshake fails and no connection is lost',
   async (swap) => {
     const volume = new KubeletVolume(join(temporaryDirectory(), 'tls'), { swap });
     const pairAt = (index: number): (typeof pairs)[0] => pairs[index % pairs.length] ?? authority;
@@ -45,20 +34,13 @@ test.each(['rename', 'remove'] as const)(
     const https = createServer({ keepAliveTimeout: 0 }, (_request, response) => response.end('hello'));
     const http2 = createSecureServer({}, (_request, response) => response.end('hello'));
     const [servedHttps, servedHttp2] = await Promise.all([serveTls(https, files), serveTls(http2, files)]);
-    const [httpsPort, http2Port, grpcPort] = await Promise.all([
-      listen(https),
-      listen(http2),
-      startGrpc(await grpcServerCredentials(files)),
-    ]);
-    const channel = grpc.credentials.createSsl(Buffer.from(ca));
+    const [httpsPort, http2Port] = [await listen(https), await listen(http2)];
 
     const kept = new Agent({ keepAlive: true, maxSockets: 1 });
     const resuming = new Agent({ keepAlive: false });
     onTestFinished(() => [kept, resuming].forEach((agent) => agent.destroy()));
     const session = await openHttp2({ port: http2Port, ca });
-    const oldChannel = new EchoClient(grpcPort, channel);
     const oldSocket = (await askHttps({ port: httpsPort, ca }, kept)).socket;
-    await oldChannel.echo('first');
 
     // A resumed session shows no certificate.
     const known = new Set<string | undefined>(['resumed', ...pairs.map(fingerprintOf)]);
@@ -73,9 +55,6 @@ test.each(['rename', 'remove'] as const)(
         expect(await askHttp2(fresh)).toBe('hello');
         const fingerprint = fingerprintOn(fresh.socket);
         fresh.destroy();
-        const client = new EchoClient(grpcPort, channel);
-        expect(await client.echo('new')).toBe('new');
-        client.close();
         return fingerprint;
       }),
     ];
@@ -101,7 +80,6 @@ test.each(['rename', 'remove'] as const)(
       if (index % 10 === 0) {
         expect((await askHttps({ port: httpsPort, ca }, kept)).socket).toBe(oldSocket);
         expect(await askHttp2(session)).toBe('hello');
-        expect(await oldChannel.echo('again')).toBe('again');
       }
     }
 
@@ -117,51 +95,3 @@ test.each(['rename', 'remove'] as const)(
     expect(servedHttp2.status()).toMatchObject({ changes: rotations + 1, lastError: null });
   },
 );
-
-test("in the same run grpc-js's own provider drops connections, and this one none", async () => {
-  const volume = new KubeletVolume(join(temporaryDirectory(), 'tls'), { swap: 'remove' });
-  const [first, second] = [pairs[0] ?? authority, pairs[1] ?? authority];
-  volume.publish(secretOf(first, ca));
-  const files = new TlsFiles(volume.directory);
-  onTestFinished(() => files.close());
-  const own = new grpc.experimental.FileWatcherCertificateProvider({
-    certificateFile: volume.path('tls.crt'),
-    privateKeyFile: volume.path('tls.key'),
-    refreshIntervalMs: 1,
-  });
-  const ownCredentials = grpc.experimental.createCertificateProviderServerCredentials(own, null, false);
-  const [ownPort, port] = [
-    await startGrpc(ownCredentials),
-    await startGrpc(await grpcServerCredentials(files)),
-  ];
-  const channel = grpc.credentials.createSsl(Buffer.from(ca));
-  const call = async (to: number): Promise<boolean> => {
-    const client = new EchoClient(to, channel);
-    const answered = client.echo('hello').then(
-      () => true,
-      () => false,
-    );
-    return answered.finally(() => client.close());
-  };
-  await expect.poll(() => call(ownPort)).toBe(true);
-
-  // What a reader meets in the middle of a swap by removal, and of a pair whose key came first.
-  let ownFailed = 0;
-  // On a busy machine its own provider may be so late that it has read nothing of a gap, or of what came before it.
-  for (let index = 0; index < 20 || ownFailed === 0; index += 1) {
-    const pair = index % 2 === 0 ? second : first;
-    for (const step of volume.steps(secretOf(pair, ca))) {
-      if (step.name !== 'unlink' || !step.path.endsWith('..data')) continue;
-      await new Promise<void>((resolve) => {
-        const listener = (update: unknown): void => {
-          if (update !== null) return;
-          own.removeIdentityCertificateListener(listener);
-          resolve();
-        };
-        own.addIdentityCertificateListener(listener);
-      });
-      if (!(await call(ownPort))) ownFailed += 1;
-      expect(await call(port)).toBe(true);
-    }
-  }
-});

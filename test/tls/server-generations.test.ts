@@ -6,7 +6,6 @@ import type { Duplex } from 'node:stream';
 import { join } from 'node:path';
 import { connect, createServer as createTlsServer, type TLSSocket } from 'node:tls';
 
-import { grpcChannelCredentials, grpcServerCredentials } from '@resilient-watcher/grpc';
 import { CertificateSigner, type IssuedCertificate } from '@resilient-watcher/local-api-server';
 import { KubeletVolume } from 'resilient-watcher/testing';
 import { serveTls, TlsFiles } from 'resilient-watcher/tls';
@@ -14,16 +13,7 @@ import { describe, expect, onTestFinished, test } from 'vitest';
 
 import { rounds } from '../support/rounds.js';
 import { temporaryDirectory } from '../support/temporary-directory.js';
-import {
-  askHttp2,
-  askHttps,
-  EchoClient,
-  keepDoing,
-  listen,
-  openHttp2,
-  repeatable,
-  startGrpc,
-} from '../support/tls-clients.js';
+import { askHttp2, askHttps, keepDoing, listen, openHttp2, repeatable } from '../support/tls-clients.js';
 
 const signer = new CertificateSigner({ name: 'root' });
 const leaving = new CertificateSigner({ name: 'leaving' });
@@ -277,7 +267,7 @@ describe('when a CA is removed', () => {
     expect([await earlier, await said(open())]).toEqual(['', 'hello']);
   });
 
-  test('no request of many trusted clients is lost when a CA is removed repeatedly, by HTTP/1, HTTP/2 and gRPC', async () => {
+  test('no request of many trusted clients is lost when a CA is removed repeatedly, by HTTP/1 and HTTP/2', async () => {
     const { files, trust } = mount(own);
     const https = createServer({ requestCert: true, keepAliveTimeout: 0 }, (_request, response) =>
       response.end('hello'),
@@ -285,7 +275,6 @@ describe('when a CA is removed', () => {
     const http2 = createSecureServer({ requestCert: true }, (_request, response) => response.end('hello'));
     await serveTls(https, files);
     await serveTls(http2, files);
-    const grpc = await startGrpc(await grpcServerCredentials(files, { requireClientCertificate: true }));
     const [httpsPort, http2Port] = [await listen(https), await listen(http2)];
     const trusted = { ca: signer.certificate, cert: client.chain, key: client.key };
     const failures: unknown[] = [];
@@ -311,14 +300,9 @@ describe('when a CA is removed', () => {
         });
       });
     };
-    const credentials = await grpcChannelCredentials(mount(client).files);
-    const byGrpc = () => {
-      const caller = new EchoClient(grpc, credentials);
-      return load(() => caller.echo('hello'));
-    };
     const count = rounds(12, 50);
-    const clients = Array.from({ length: count }, (_, index) => [byHttp1, byHttp2, byGrpc][index % 3]?.());
-    /** Until each client has connected again: a gRPC client whose handshake fails makes no call for a second. */
+    const clients = Array.from({ length: count }, (_, index) => [byHttp1, byHttp2][index % 2]?.());
+    /** Until each client has connected again. */
     const everyoneServed = async (): Promise<void> => {
       const before = clients.map((one) => one?.results.length ?? 0);
       const isServed = () =>

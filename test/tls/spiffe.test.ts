@@ -5,15 +5,13 @@ import { Agent, createServer } from 'node:https';
 import { join } from 'node:path';
 import { connect, createServer as createTlsServer, type TLSSocket } from 'node:tls';
 
-import { ServerInterceptingCall, status, type ServerInterceptor } from '@grpc/grpc-js';
-import { grpcChannelCredentials, grpcServerCredentials } from '@resilient-watcher/grpc';
 import { KubeletVolume } from 'resilient-watcher/testing';
 import { httpsAgent, serveTls, spiffeIdOf, TlsFiles } from 'resilient-watcher/tls';
 import { describe, expect, onTestFinished, test } from 'vitest';
 
 import { AUTHORITY, craft, type Crafted } from '../support/crafted-certificates.js';
 import { temporaryDirectory } from '../support/temporary-directory.js';
-import { askHttp2, askHttps, EchoClient, listen, openHttp2, startGrpc } from '../support/tls-clients.js';
+import { askHttp2, askHttps, listen, openHttp2 } from '../support/tls-clients.js';
 
 const CRITICAL = ['basicConstraints=critical,CA:false', 'keyUsage=critical,digitalSignature'];
 const LEAF = [...CRITICAL, 'extendedKeyUsage=serverAuth,clientAuth'];
@@ -165,24 +163,5 @@ describe('spiffeIdOf()', () => {
     session.destroy();
     await ended;
     expect(spiffeIdOf(socket)).toBeUndefined();
-  });
-});
-
-test('gRPC: an interceptor refuses calls of whoever is not named', async () => {
-  const allowed = new Set([`URI:${ID}`]);
-  const authorize: ServerInterceptor = (_method, call) =>
-    allowed.has(call.getAuthContext().sslPeerCertificate?.subjectaltname ?? '')
-      ? new ServerInterceptingCall(call)
-      : new ServerInterceptingCall(call, {
-          start: () => call.sendStatus({ code: status.PERMISSION_DENIED, details: 'not authorized' }),
-        });
-  const credentials = await grpcServerCredentials(folderOf(own), { requireClientCertificate: true });
-  const port = await startGrpc(credentials, { interceptors: [authorize] });
-  const clientOf = async (name: string): Promise<EchoClient> =>
-    new EchoClient(port, await grpcChannelCredentials(folderOf(craft([...LEAF, uri(name)], root))));
-  expect(await (await clientOf(ID)).echo('hello')).toBe('hello');
-  await expect((await clientOf('spiffe://home.org/b')).echo('hello')).rejects.toMatchObject({
-    code: status.PERMISSION_DENIED,
-    details: 'not authorized',
   });
 });

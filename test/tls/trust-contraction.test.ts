@@ -7,7 +7,6 @@ import { join } from 'node:path';
 import type { Duplex } from 'node:stream';
 import { connect, createServer as createTlsServer, type SecureVersion, type TLSSocket } from 'node:tls';
 
-import { grpcChannelCredentials, grpcServerCredentials } from '@resilient-watcher/grpc';
 import { CertificateSigner, type IssuedCertificate } from '@resilient-watcher/local-api-server';
 import { KubeletVolume } from 'resilient-watcher/testing';
 import { httpsAgent, serveTls, TlsFiles, undiciDispatcher } from 'resilient-watcher/tls';
@@ -15,7 +14,7 @@ import { request } from 'undici';
 import { describe, expect, onTestFinished, test } from 'vitest';
 
 import { temporaryDirectory } from '../support/temporary-directory.js';
-import { askHttps, EchoClient, listen, startGrpc } from '../support/tls-clients.js';
+import { askHttps, listen } from '../support/tls-clients.js';
 
 const [one, two] = [new CertificateSigner({ name: 'one' }), new CertificateSigner({ name: 'two' })];
 const both = `${one.certificate}${two.certificate}`;
@@ -273,22 +272,6 @@ test('the first CA bundle replaces the roots of Node.js, so connections that the
   volume.publish({ ...secret, 'ca.crt': one.certificate });
   await files.check();
   expect(ended).toEqual(['httpsAgent']);
-});
-
-test('gRPC admits no client whose handshake began before its CA was removed, if nobody had called the server yet', async () => {
-  const onServer = mount(server);
-  const port = await startGrpc(
-    await grpcServerCredentials(onServer.files, { requireClientCertificate: true }),
-  );
-  const client = new EchoClient(port, await grpcChannelCredentials(mount(staying).files));
-  const tcp = connectTcp(port, '127.0.0.1');
-  await once(tcp, 'connect');
-  await client.connect(); // the server accepts one after the other
-  await onServer.trust(two.certificate);
-  await expect(client.echo('after')).resolves.toBe('after');
-  const options = { ca: one.certificate, servername: 'localhost', ALPNProtocols: ['h2'] };
-  const visit = await visitOf(connect({ socket: tcp, ...options, ...certificateOf(leaving) }));
-  expect(visit).toMatchObject({ text: '' });
 });
 
 interface Visit {

@@ -7,9 +7,10 @@ import { TlsFiles } from 'resilient-watcher/tls';
 import { expect, onTestFinished, test } from 'vitest';
 
 import { createAuthority, createServerPair } from '../../../test/support/certificates.js';
+import { pkcs12 } from '../../../test/support/pkcs12.js';
 import { temporaryDirectory } from '../../../test/support/temporary-directory.js';
-import { EchoClient, startGrpc } from '../../../test/support/tls-clients.js';
 import { secretOf } from '../../../test/support/tls-sets.js';
+import { EchoClient, startGrpc } from './echo.js';
 
 const authority = await createAuthority('authority');
 const stranger = await createAuthority('stranger');
@@ -17,7 +18,7 @@ const serverPair = await createServerPair(authority);
 const clientPair = await createServerPair(authority, { name: 'client' });
 const ca = authority.cert;
 
-function openFiles(first: Record<string, string>): { volume: KubeletVolume; files: TlsFiles } {
+function openFiles(first: Record<string, string | Buffer>): { volume: KubeletVolume; files: TlsFiles } {
   const volume = new KubeletVolume(join(temporaryDirectory(), 'tls'));
   volume.publish(first);
   const files = new TlsFiles(volume.directory);
@@ -74,4 +75,27 @@ test('files without what a server needs are refused immediately', async () => {
   const bundle = new TlsFiles({ ca: volume.path('ca.crt') });
   onTestFinished(() => bundle.close());
   await expect(grpcServerCredentials(bundle)).rejects.toMatchObject({ code: 'ERR_TLS_MISSING' });
+});
+
+test('a PKCS#12 file, its passphrase and a CA bundle serve, and present a client', async () => {
+  const { volume } = openFiles({
+    'keystore.p12': pkcs12(`${serverPair.key}${serverPair.cert}`, 'secret'),
+    ...{ passphrase: 'secret', 'ca.crt': ca },
+  });
+  const files = new TlsFiles({
+    pfx: volume.path('keystore.p12'),
+    passphrase: volume.path('passphrase'),
+    ca: volume.path('ca.crt'),
+  });
+  onTestFinished(() => files.close());
+  const port = await startGrpc(await grpcServerCredentials(files, { requireClientCertificate: true }));
+  const client = new EchoClient(port, await grpcChannelCredentials(files));
+  expect(await client.echo('hello')).toBe('hello');
+});
+
+test.each<[name: string, call: (files: TlsFiles) => Promise<unknown>]>([
+  ['grpcServerCredentials', grpcServerCredentials],
+  ['grpcChannelCredentials', grpcChannelCredentials],
+])('%s says that it takes a TlsFiles', async (name, call) => {
+  await expect(call('/etc/tls' as never)).rejects.toThrow(`${name}: files must be a TlsFiles`);
 });
