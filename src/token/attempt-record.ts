@@ -1,11 +1,21 @@
 import type { TokenError } from '../core/token-error.js';
+import { isoTime } from '../core/clock.js';
+import type { TokenLease } from './lease.js';
 import { DATE_LEEWAY_MS } from './token.js';
-import type { TokenRefresherStatus } from './refresher-status.js';
+import type { TokenRefresherEvents, TokenRefresherStatus } from './refresher-status.js';
 
 type Recorded = Pick<
   TokenRefresherStatus,
   'consecutiveFailures' | 'lastWakeReason' | 'lastAttemptAt' | 'lastMintAt' | 'lastDeliveryAt' | 'skewMs'
 >;
+
+/** What to report of a token that is due or has expired, and when there is more to report, ms. */
+interface TokenEnd {
+  readonly due?: number;
+  readonly warning?: TokenRefresherEvents['warning'][0];
+  readonly expired?: TokenRefresherEvents['expired'][0];
+  readonly unhealthy?: TokenRefresherEvents['unhealthy'][0];
+}
 
 /** Records the attempts of a refresher, and decides which events are emitted: each `true` is returned once. */
 export class AttemptRecord {
@@ -23,6 +33,7 @@ export class AttemptRecord {
   readonly #unhealthyAfter: number;
   #healthy = true;
   #expired = false;
+  #reportedStale: TokenLease | undefined;
 
   constructor(unhealthyAfter: number) {
     this.#unhealthyAfter = unhealthyAfter;
@@ -53,11 +64,33 @@ export class AttemptRecord {
     return (isFatal || this.recorded.consecutiveFailures >= this.#unhealthyAfter) && this.#markUnhealthy();
   }
 
-  /** The current token has expired. */
-  expired(): { readonly first: boolean; readonly unhealthy: boolean } {
+  /** The current token is due, or has expired while attempts fail. */
+  ended(lease: TokenLease): TokenEnd {
+    const { error } = this;
+    const { consecutiveFailures } = this.recorded;
+    const [remainingMs, acceptedMs] = [lease.remainingMs(), lease.acceptedMs()];
+    // The wall clock was ahead when the alarm was set.
+    if (remainingMs > 0) return { due: remainingMs };
+    if (acceptedMs > 0) {
+      const first = lease !== this.#reportedStale;
+      this.#reportedStale = lease;
+      return { due: acceptedMs, ...(first && { warning: this.#staleness(lease) }) };
+    }
+    if (!error) return {};
     const first = !this.#expired;
     this.#expired = true;
-    return { first, unhealthy: this.#markUnhealthy() };
+    return {
+      ...(first && { expired: { current: lease.token, error } }),
+      ...(this.#markUnhealthy() && { unhealthy: { error, consecutiveFailures } }),
+    };
+  }
+
+  #staleness({ token }: TokenLease): TokenRefresherEvents['warning'][0] {
+    const [due, end] = [isoTime(token.expiresAt), isoTime(token.notAfter)];
+    const why = this.recorded.consecutiveFailures > 0 ? this.error?.message : undefined;
+    const reason = why ?? 'no newer one is issued';
+    const message = `The token should have been replaced at ${due}, and is accepted until ${end}: ${reason}`;
+    return { code: 'stale', message };
   }
 
   /** Returns whether the refresher was healthy before. */

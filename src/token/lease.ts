@@ -8,18 +8,28 @@ import type { ServiceAccountToken } from './token.js';
 export class TokenLease {
   readonly token: ServiceAccountToken;
   readonly #clock: Clock;
-  readonly #monotonicEnd: number;
+  /** From a date of the token to the monotonic clock, ms. */
+  readonly #toMonotonic: number;
 
   constructor(token: ServiceAccountToken, clock: Clock) {
     this.token = token;
     this.#clock = clock;
     // A token dated in the future was issued just now by a clock ahead of ours: its lifetime begins at its own date.
     const start = clock.now() + token.aheadMs(clock.now());
-    this.#monotonicEnd = clock.monotonic() + (token.expiresAt - start);
+    this.#toMonotonic = clock.monotonic() - start;
   }
 
-  /** The remaining validity, ms; 0 or less if it has expired. */
+  /** The time until the token should be replaced, ms; 0 or less if it is replaced late. */
   remainingMs(): number {
-    return Math.min(this.token.expiresAt - this.#clock.now(), this.#monotonicEnd - this.#clock.monotonic());
+    return this.#until(this.token.expiresAt);
+  }
+
+  /** The time until the server refuses the token, ms; 0 or less if it has expired. */
+  acceptedMs(): number {
+    return this.#until(this.token.notAfter);
+  }
+
+  #until(end: number): number {
+    return Math.min(end - this.#clock.now(), end + this.#toMonotonic - this.#clock.monotonic());
   }
 }

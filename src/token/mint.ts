@@ -41,7 +41,9 @@ export async function mintToken(options: TokenMintOptions, context: MintContext)
   const { current } = context;
   const token = await request(options, context);
   const lease = current?.token.equals(token) ? current : new TokenLease(token, options.clock);
-  if (lease.remainingMs() > 0) return lease;
+  // A token that is replaced late is better than none or another such, but not than one that is not due.
+  const isDue = (current?.remainingMs() ?? 0) <= 0;
+  if ((isDue ? lease.acceptedMs() : lease.remainingMs()) > 0) return lease;
   throw new TokenError(
     'ERR_TOKEN_EXPIRED',
     `The new token has already expired: ${String(token)}, and this machine's clock says ${isoTime(options.clock.now())}`,

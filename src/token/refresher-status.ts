@@ -3,6 +3,7 @@ import { seconds, type StatusDescription } from '../core/status-description.js';
 import type { TokenError } from '../core/token-error.js';
 import type { ListenerError } from '../core/errors.js';
 import type { Degradation, Expiry, Readable, Recovery, Unreadable } from '../core/events.js';
+import type { WatcherWarning } from '../watch/watcher-events.js';
 import type { ServiceAccountToken } from './token.js';
 import type { TokenSinkStatus } from './delivery.js';
 
@@ -35,7 +36,12 @@ export interface TokenRefresherEvents extends ComponentEvents {
   retry: [
     event: { readonly error: TokenError; readonly consecutiveFailures: number; readonly delayMs: number },
   ];
-  /** The current token expired before there was a newer one. Once for each token. */
+  /**
+   * `stale`: the current token should have been replaced (`expiresAt`), and is still accepted (`notAfter`); once for each
+   * token. `subPath`, `limit`: a problem of the token file that watching cannot solve.
+   */
+  warning: [event: WatcherWarning];
+  /** The server refuses the current token from now on (`notAfter`), and there is no newer one. Once for each token. */
   expired: [event: Expiry<ServiceAccountToken> & { readonly error: TokenError }];
   /** A new token is dated more than a minute ahead of the system clock; once, until a token is not. */
   skew: [event: { readonly aheadMs: number; readonly token: ServiceAccountToken }];
@@ -63,8 +69,10 @@ export interface TokenRefresherStatus extends ComponentStatus {
   readonly healthy: boolean;
   /** When the current token was issued. */
   readonly issuedAt: number | null;
-  /** When the current token expires; null without a token, and for one that never expires. */
+  /** When the current token should be replaced; null without a token, and for one that never expires. */
   readonly expiresAt: number | null;
+  /** Whether the server refuses the current token from now on (`exp`). */
+  readonly expired: boolean;
   /** When the next token will be requested. */
   readonly nextRefreshAt: number | null;
   /** Failed attempts in a row, so far. */
@@ -88,11 +96,12 @@ export interface TokenRefresherStatus extends ComponentStatus {
   readonly sinks: readonly TokenSinkStatus[];
 }
 
-/** Ready: healthy, with an unexpired token. */
+/** Ready: there is a token that the server accepts, even if requests for the next one fail. */
 export const refresherDescription: StatusDescription<TokenRefresherStatus> = {
-  health({ healthy, lastError, lastMintAt }) {
-    if (lastMintAt === null) return { unready: 'there is no token yet' };
-    return { unready: healthy ? undefined : `unhealthy: ${lastError?.code ?? 'the token has expired'}` };
+  health({ expired, lastError, lastMintAt }) {
+    const why = lastError ? `: ${lastError.code ?? lastError.name}` : '';
+    if (lastMintAt === null) return { unready: `there is no token yet${why}` };
+    return { unready: expired ? `the token has expired${why}` : undefined };
   },
   *metrics({ expiresAt, nextRefreshAt, skewMs }) {
     yield* seconds('token.expiration.timestamp', expiresAt);

@@ -1,4 +1,5 @@
 import type { Random } from '../core/random.js';
+import type { TokenLease } from './lease.js';
 import type { ServiceAccountToken } from './token.js';
 
 /**
@@ -36,27 +37,30 @@ export function everyInterval(intervalMs: number): TokenSchedule {
   return (_token, _now, random) => intervalMs * (1 - random() / 2);
 }
 
+/** How often a token is requested while the current one is replaced late: as often as client-go reads the token file. */
+const LATE_MS = 60_000;
+
 /** The lower bound for every schedule, so that a client that keeps returning its old token is not called more often. */
 const SOONEST_MS = 5_000;
 
 /**
  * The result of a schedule within bounds: at least 5 s, and at least `leewayMs` before the token expires (for a token
- * that expires soon after that, after three quarters of its remaining lifetime).
+ * that expires soon after that, after three quarters of its remaining lifetime). For a token that is replaced late, at
+ * most a minute.
  * @throws {RangeError} when a custom schedule returns anything but a number.
  */
 export function planRefresh(
   schedule: TokenSchedule,
-  token: ServiceAccountToken,
-  options: {
-    readonly now: number;
-    readonly remainingMs: number;
-    readonly leewayMs: number;
-    readonly random: Random;
-  },
+  lease: Pick<TokenLease, 'token' | 'remainingMs' | 'acceptedMs'>,
+  options: { readonly now: number; readonly leewayMs: number; readonly random: Random },
 ): number {
-  const { remainingMs, leewayMs, random } = options;
+  const { leewayMs, random } = options;
+  const { token } = lease;
+  const isLate = lease.remainingMs() <= 0;
+  const remainingMs = isLate ? lease.acceptedMs() : lease.remainingMs();
   const ends = Number.isFinite(remainingMs);
-  const delayMs: unknown = schedule(token, ends ? token.expiresAt - remainingMs : options.now, random);
+  const now = ends ? token.expiresAt - remainingMs : options.now;
+  const delayMs: unknown = (isLate ? everyInterval(LATE_MS) : schedule)(token, now, random);
   if (typeof delayMs !== 'number' || Number.isNaN(delayMs)) {
     throw new RangeError(`A token schedule must return a number of ms, got ${String(delayMs)}`);
   }

@@ -44,7 +44,8 @@ import { DATE_LEEWAY_MS, type ServiceAccountToken } from './token.js';
  * | waiting, retrying | its time has come                     | refreshing                                      |
  * |                   | file, 401, `refresh()`, clock jump    | the same, but sooner (next-attempt.ts)          |
  * | failed            | file, 401, `refresh()`                | failed: `refresh()` rejects                     |
- * | any               | the token expires while attempts fail | the same; `expired`                             |
+ * | any               | the token is due while attempts fail  | the same; `warning`                             |
+ * |                   | the token expires while attempts fail | the same; `expired`                             |
  * |                   | `close()`                             | closed                                          |
  *
  * Attempts never overlap. They begin at least `minIntervalMs` apart, and never before a `Retry-After` is over.
@@ -58,7 +59,7 @@ export class TokenRefresher
   readonly #deliveries: readonly TokenDelivery[];
   readonly #tokenFile: TokenFile | undefined;
   readonly #next: NextAttempt;
-  /** Set while attempts fail, to report when the current token expires. */
+  /** Set while attempts fail, to report when the current token is due, and when it expires. */
   readonly #expiry: Alarm;
 
   /** The state while the component is running. */
@@ -134,13 +135,13 @@ export class TokenRefresher
   }
 
   /**
-   * Resolves to the current token, immediately if it is valid. Otherwise waits for the attempt in progress.
+   * Resolves to the current token, immediately if the server accepts it. Otherwise waits for the attempt in progress.
    * @throws {TokenError} `ERR_TOKEN_EXPIRED`, or `ERR_TOKEN_UNAVAILABLE` if there has been none yet; `cause` says why.
    * @throws {ClosedError} after `close()`; the signal's reason when that has aborted.
    */
   async get(): Promise<ServiceAccountToken> {
     this.throwIfClosed();
-    if (this.#lease && this.#lease.remainingMs() > 0) return this.#lease.token;
+    if (this.#lease && this.#lease.acceptedMs() > 0) return this.#lease.token;
     if (this.lifecycleState === 'idle') throw notStarted();
     if (this.#phase === 'retrying' || this.#phase === 'failed') throw this.#noToken(this.#record.error);
     // The token expired while the system was suspended, and the timer has not noticed it yet.
@@ -181,13 +182,15 @@ export class TokenRefresher
 
   status(): TokenRefresherStatus {
     const token = this.#lease?.token;
+    const expired = this.#lease !== undefined && this.#lease.acceptedMs() <= 0;
     return {
       name: this.name,
       state: this.state,
       lastError: this.lastError,
-      healthy: this.#record.healthy && !(this.#lease && this.#lease.remainingMs() <= 0),
+      healthy: this.#record.healthy && !expired,
       issuedAt: token?.issuedAt ?? null,
       expiresAt: dateOrNull(token?.expiresAt),
+      expired,
       nextRefreshAt: this.#next.at ?? null,
       ...this.#record.recorded,
       watching: this.#tokenFile?.state === 'running' && this.#tokenFile.status().watcher === 'watching',
@@ -274,6 +277,7 @@ export class TokenRefresher
     if (isNew) this.dispatch('token', { token, reason });
     if (skewed) this.dispatch('skew', { aheadMs, token });
     if (recovered) this.dispatch('healthy');
+    if (lease.remainingMs() <= 0) this.#onExpiry();
   }
 
   #failed(error: TokenError): void {
@@ -297,28 +301,22 @@ export class TokenRefresher
 
   #scheduled(lease: TokenLease): number {
     const { clock, leewayMs, random } = this.#options;
-    const bounds = { now: clock.now(), remainingMs: lease.remainingMs(), leewayMs, random };
+    const bounds = { now: clock.now(), leewayMs, random };
     try {
-      return planRefresh(scheduleOf(this.#options), lease.token, bounds);
+      return planRefresh(scheduleOf(this.#options), lease, bounds);
     } catch (error) {
       this.fail(new ListenerError('schedule', error, [lease.token.value]));
-      return planRefresh(tokenSchedules.quarter, lease.token, bounds);
+      return planRefresh(tokenSchedules.quarter, lease, bounds);
     }
   }
 
   #onExpiry(): void {
-    const { error } = this.#record;
-    if (!this.#lease || !error) return;
-    const remainingMs = this.#lease.remainingMs();
-    // The wall clock was ahead when the alarm was set.
-    if (remainingMs > 0) {
-      this.#expiry.set(remainingMs);
-      return;
-    }
-    const { first, unhealthy } = this.#record.expired();
-    const { consecutiveFailures } = this.#record.recorded;
-    if (first) this.dispatch('expired', { current: this.#lease.token, error });
-    if (unhealthy) this.dispatch('unhealthy', { error, consecutiveFailures });
+    if (!this.#lease) return;
+    const { due, warning, expired, unhealthy } = this.#record.ended(this.#lease);
+    if (due !== undefined) this.#expiry.set(due);
+    if (warning) this.dispatch('warning', warning);
+    if (expired) this.dispatch('expired', expired);
+    if (unhealthy) this.dispatch('unhealthy', unhealthy);
   }
 
   #noToken(cause: unknown): TokenError {
@@ -365,6 +363,7 @@ export class TokenRefresher
       readable: (event) => this.dispatch('readable', event),
       degraded: (event) => this.dispatch('degraded', event),
       recovered: (event) => this.dispatch('recovered', event),
+      warning: (event) => this.dispatch('warning', event),
     });
     return file;
   }

@@ -16,7 +16,7 @@ export interface WatcherWarning {
    * `subPath`: a single file or one revision of a volume is mounted; it never shows an update.
    * `limit`: there is more to read than the options allow, so some contents are not read.
    * `certificate`: `TlsFiles` only: the set in use has a certificate for which some peers reject it.
-   * `stale`: `TokenFile` only: the token should have been replaced, and is still accepted.
+   * `stale`: `TokenFile` and `TokenRefresher` only: the token should have been replaced, and is still accepted.
    */
   readonly code: 'subPath' | 'limit' | 'certificate' | 'stale';
   /** What the problem is, and what to do. */

@@ -14,6 +14,7 @@ const EVENTS = [
   'delivered',
   'undelivered',
   'retry',
+  'warning',
   'expired',
   'skew',
   'unhealthy',

@@ -15,14 +15,14 @@ function plan(
   lifeMs: number,
   ageMs: number,
   chance: number,
+  acceptedMs = lifeMs,
 ): number {
-  const remainingMs = lifeMs - ageMs;
-  return planRefresh(schedule, tokenOf(lifeMs), {
-    now: ageMs,
-    remainingMs,
-    leewayMs: 10_000,
-    random: () => chance,
-  });
+  const lease = {
+    token: tokenOf(lifeMs),
+    remainingMs: () => lifeMs - ageMs,
+    acceptedMs: () => acceptedMs - ageMs,
+  };
+  return planRefresh(schedule, lease, { now: ageMs, leewayMs: 10_000, random: () => chance });
 }
 
 test.each<[keyof typeof tokenSchedules, number, number, number, number]>([
@@ -59,4 +59,16 @@ test.each([
 
 test.each([[NaN], [undefined], ['3'], [null]])('a schedule that returns %s is refused', (answer) => {
   expect(() => plan((() => answer) as never, HOUR, 0, 0)).toThrow(RangeError);
+});
+
+test.each([
+  [YEAR, 0, 60_000],
+  [YEAR, 0.5, 45_000],
+  [Infinity, 0, 60_000],
+  [HOUR + 40_000, 0, 30_000],
+  [HOUR + 4, 0, 3],
+])('a late token that is accepted until %d ms is replaced in at most a minute', (end, chance, expected) => {
+  for (const schedule of [tokenSchedules.quarter, tokenSchedules.kubelet, () => -1]) {
+    expect(plan(schedule, HOUR, HOUR, chance, end)).toBe(expected);
+  }
 });

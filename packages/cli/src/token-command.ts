@@ -152,6 +152,7 @@ async function refresh(flags: TokenFlags, sink: TokenSink, session: Session): Pr
   );
   refresher.on('unreadable', ({ error }) => output.log('warn', 'unreadable', error.message));
   refresher.on('undelivered', ({ error }) => failed('undelivered', error));
+  refresher.on('warning', ({ code, message }) => output.log('warn', 'warning', message, { code }));
   refresher.on('expired', ({ error }) =>
     output.log('error', 'expired', `the token has expired: ${error.message}`),
   );
