@@ -251,8 +251,9 @@ export class AtomicVolume extends Component<ComponentEvents, AtomicVolumeStatus>
 
   /** Runs the steps when all earlier ones of this process in this volume have ended. */
   #inTurn<T>(steps: Steps<T>): Promise<T> {
-    const mount = Mounts.of(this.#settings.fs).at(this.directory).point;
-    const write = { coalesceIn: undefined, signal: undefined, mount, work: () => run(steps) };
+    const { fs } = this.#settings;
+    const mount = Mounts.of(fs).at(this.directory).point;
+    const write = { fs, coalesce: false, signal: undefined, mount, work: () => run(steps) };
     return this.#use(() => inTurn(resolve(this.directory), write));
   }
 

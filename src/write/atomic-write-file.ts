@@ -4,7 +4,6 @@ import { checkPath, resolveOptions } from '../core/options.js';
 import { trace, traceSync } from '../core/telemetry.js';
 import { absolutePath } from '../fs/absolute-path.js';
 import { Mounts } from '../fs/mounts.js';
-import { Call } from './call-order.js';
 import { replaceFile, type AtomicWriteResult } from './replace-file.js';
 import { run, runNow, type Answer } from '../core/steps.js';
 import {
@@ -13,14 +12,13 @@ import {
   type AtomicWriteFileOptions,
   type AtomicWriteFileSyncOptions,
 } from './write-options.js';
-import { inTurn } from './write-queue.js';
+import { earlierWrites, inTurn, type Publication } from './write-queue.js';
 import { sourceOf, WriteSource, type SyncWriteData, type WriteData } from './write-source.js';
 
 /**
  * Replaces or creates a file: a reader sees the old or the new bytes, never a part of them and never no file. When the
  * promise resolves, the new bytes survive a power cut (see `durability`). Calls for the same path run one after
- * another; of calls that lead to one file by different paths, the last one wins, and an older one that comes later resolves
- * with `written: false`. Hard links, ACLs and extended attributes of the old file are lost.
+ * another; those that reach one file by different paths do not, and the last rename wins. Hard links, ACLs and extended attributes of the old file are lost.
  *
  * @param data must not be changed until the promise settles. A stream is destroyed when the write ends early.
  * @throws {WriteError} (rejects) `step` says where it failed, `published` whether readers see the new content.
@@ -38,24 +36,22 @@ export async function atomicWriteFile(
   const settings = resolveOptions(owner, options, OPTIONS);
   const target = absolutePath(checkPath(owner, 'path', path));
   const { coalesce, signal, fs, clock } = settings;
-  const call = new Call();
-  const work = (): Answer<AtomicWriteResult> =>
-    run(replaceFile(target, source, settings, { call, waiting: { clock, signal } }));
+  const work = (publication: Publication): Answer<AtomicWriteResult> =>
+    run(replaceFile(target, source, settings, { publication, waiting: { clock, signal } }));
   // A write that waits for its data must not hold up other writes: the data may depend on one of them.
   const isSlow = source instanceof WriteSource && source.isSlow;
   const mount = isSlow ? undefined : Mounts.of(fs).at(dirname(target)).point;
-  const write = { coalesceIn: coalesce ? fs : undefined, signal, mount, work };
+  const write = { fs, coalesce, signal, mount, work };
   try {
     return await trace('write', { path: target }, () => inTurn(resolve(target), write), resultOf);
   } finally {
-    call.end();
     if (source instanceof WriteSource) source.close();
   }
 }
 
 /**
  * Does the same synchronously, for exit handlers and other places that cannot wait. It does not wait for asynchronous
- * writes to the same path: those that have not yet renamed their file are dropped and resolve with `written: false`.
+ * writes to the same path (with the same `fs`): those that have not yet renamed their file resolve with `written: false`.
  * A rename that Windows refuses temporarily is not retried.
  *
  * @throws {WriteError} `step` says where it failed, `published` whether readers see the new content.
@@ -70,12 +66,12 @@ export function atomicWriteFileSync(
   const settings = resolveOptions(owner, options, SYNC_OPTIONS);
   const source = sourceOf(owner, data, { canWait: false });
   const target = absolutePath(checkPath(owner, 'path', path));
-  const call = new Call();
-  const work = (): AtomicWriteResult => runNow(replaceFile(target, source, settings, { call }));
+  // Now, because the data may come from a function that starts a later write.
+  const earlier = earlierWrites(resolve(target), settings.fs);
+  const work = (): AtomicWriteResult => runNow(replaceFile(target, source, settings, { earlier }));
   try {
     return traceSync('write', { path: target }, work, resultOf);
   } finally {
-    call.end();
     if (source instanceof WriteSource) source.close();
   }
 }

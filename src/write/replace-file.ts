@@ -6,18 +6,18 @@ import type { BigIntStats } from 'node:fs';
 import { basename, dirname } from 'node:path';
 
 import { MAX_LINKS } from '../core/file-system.js';
-import { Place, type Call, type Publication } from './call-order.js';
-import { isEqual } from './calls.js';
+import { attempt, isEqual } from './calls.js';
 import { attributesFor, hasAttributes } from './file-attributes.js';
 import type { HeldDirectory } from './held-directory.js';
 import { openDirectory, targetOf } from './open-directory.js';
 import { PendingFile, type Waiting } from './pending-file.js';
 import { wait, type Steps } from '../core/steps.js';
-import { isSweepDue, removeUnfinished, sweepFiles } from './sweep.js';
+import { isSweepDue, sweepFiles } from './sweep.js';
 import { temporaryName } from './temporary-name.js';
 import { mayReplace } from './trust.js';
 import { Refusal, WriteProgress } from './write-error.js';
 import type { ReplaceSettings } from './write-options.js';
+import type { Publication } from './write-queue.js';
 import { WriteSource } from './write-source.js';
 
 /** The result of an atomic write. */
@@ -31,9 +31,12 @@ export interface AtomicWriteResult {
 }
 
 interface Execution {
-  readonly call: Call;
   /** Undefined in synchronous work. */
   readonly waiting?: Waiting;
+  /** What synchronous writes learn of an asynchronous one. */
+  readonly publication?: Publication;
+  /** The asynchronous writes that must not publish after a synchronous one. */
+  readonly earlier?: readonly Publication[];
 }
 
 /** Where a write goes: a name in a directory that is held open. */
@@ -48,7 +51,6 @@ interface Destination {
 
 /** One write to a destination that is open. */
 interface Replacement extends Destination, Execution {
-  readonly place: Place;
   readonly settings: ReplaceSettings;
   readonly progress: WriteProgress;
 }
@@ -64,9 +66,7 @@ export function* replaceFile(
   let destination: Destination | undefined;
   try {
     destination = yield* openDestination(path, settings, execution.waiting === undefined, progress);
-    const place = new Place(destination.path, destination.directory, destination.name);
-    const write = { ...destination, ...execution, place, settings, progress };
-    return yield* execution.waiting ? replace(write, data) : replaceNow(write, data);
+    return yield* replace({ ...destination, ...execution, settings, progress }, data);
   } catch (error) {
     const signal = execution.waiting?.signal;
     if (signal?.aborted && error === signal.reason && progress.published === false) throw error;
@@ -81,25 +81,15 @@ export function* replaceFile(
   }
 }
 
-/** A synchronous write cannot wait for one that is just publishing, so it keeps that from publishing later. */
-function* replaceNow(write: Replacement, data: Uint8Array | WriteSource): Steps<AtomicWriteResult> {
-  const { place, directory, progress } = write;
-  const aside = yield* place.putAside();
-  let result: AtomicWriteResult | undefined;
-  try {
-    return (result = yield* replace(write, data));
-  } finally {
-    if (aside && (result || progress.published)) yield* removeUnfinished(directory, aside.name);
-    else if (aside) yield* place.putBack(aside);
-  }
-}
-
 function* replace(write: Replacement, data: Uint8Array | WriteSource): Steps<AtomicWriteResult> {
-  const { path, directory, existing, settings, progress, waiting } = write;
-  if (settings.ifChanged) {
+  const { path, name, directory, existing, settings, progress, waiting, earlier = [] } = write;
+  // What an earlier write is about to publish would replace what is there now.
+  if (settings.ifChanged && earlier.length === 0) {
     if (data instanceof WriteSource) data = yield* collect(write, data);
     progress.step = 'compare';
-    if (yield* isUnchanged(write, data)) return { path, written: false, bytes: data.byteLength };
+    const hasAll = existing !== undefined && hasAttributes(settings, existing);
+    if (hasAll && (yield* isEqual(directory.holds(name, existing, data))))
+      return { path, written: false, bytes: data.byteLength };
   }
   waiting?.signal?.throwIfAborted();
 
@@ -113,21 +103,6 @@ function* replace(write: Replacement, data: Uint8Array | WriteSource): Steps<Ato
   } finally {
     if (!progress.published) yield* abandon(write, file);
   }
-}
-
-function* isUnchanged(write: Replacement, bytes: Uint8Array): Steps<boolean> {
-  const { existing, directory, name, settings, place, call } = write;
-  if (!existing || !hasAttributes(settings, existing)) return false;
-  return yield* alone(write, function* () {
-    const isSame = yield* isEqual(directory.holds(name, existing, bytes));
-    if (isSame) call.hasPublished(place);
-    return isSame;
-  });
-}
-
-/** Does the work while no other write publishes at the place. */
-function* alone<T>({ place, waiting }: Replacement, work: (publication?: Publication) => Steps<T>): Steps<T> {
-  return yield* waiting ? place.alone(waiting.signal, work) : work();
 }
 
 function* copy(write: Replacement, source: WriteSource, file: PendingFile): Steps<void> {
@@ -155,38 +130,31 @@ function* nextOf({ progress, waiting }: Replacement, source: WriteSource): Steps
   return yield* source.next(waiting?.signal);
 }
 
-/** Renames the finished file, unless a newer write has completed meanwhile. Returns whether it was renamed. */
+/** Renames the finished file, unless a synchronous write has published meanwhile. Returns whether it was renamed. */
 function* publish(write: Replacement, file: PendingFile): Steps<boolean> {
-  const { directory, settings, progress } = write;
+  const { directory, name, settings, progress, waiting, publication, earlier = [] } = write;
   progress.step = 'rename';
   yield* directory.assertInPlace();
-  if (!(yield* alone(write, (publication) => rename(write, file, publication)))) return false;
+  waiting?.signal?.throwIfAborted();
+  if (publication?.isOvertaken) return false;
+  progress.isRenaming = true;
+  if (publication) publication.file = directory.at(file.name);
+  // The thread pool may be about to rename that file, which cannot be called off.
+  for (const { file: unpublished } of earlier) {
+    if (unpublished !== undefined) yield* attempt(() => directory.calls.unlink(unpublished), ['ENOENT']);
+  }
+  try {
+    yield* file.renameTo(name, waiting);
+  } catch (error) {
+    if (publication?.isOvertaken) return false;
+    throw error;
+  }
+  progress.published = true;
+  for (const other of earlier) other.isOvertaken = true;
   progress.step = 'sync-directory';
   if (settings.durability === 'full') yield* directory.sync();
   // On any other file system, the write has waited for the thread pool.
   if (directory.place === 'memory') yield* directory.pause();
-  return true;
-}
-
-function* rename(write: Replacement, file: PendingFile, publication?: Publication): Steps<boolean> {
-  const { directory, name, progress, waiting, place, call } = write;
-  waiting?.signal?.throwIfAborted();
-  if (publication && call.isOvertaken(place)) return false;
-  progress.isRenaming = true;
-  if (publication) publication.file = directory.at(file.name);
-  for (let isRenamed = false; !isRenamed;) {
-    try {
-      yield* file.renameTo(name, waiting);
-      isRenamed = true;
-    } catch (error) {
-      // A synchronous write has put the file aside meanwhile, and has failed if it is back.
-      if (publication && call.isOvertaken(place)) return false;
-      if (!publication?.isBack) throw error;
-      publication.isBack = false;
-    }
-  }
-  progress.published = true;
-  call.hasPublished(place);
   return true;
 }
 

@@ -1,23 +1,35 @@
-/** Serializes writes to the same path, coalesces those that only need to happen once, and limits how many run at once. */
+/**
+ * Serializes writes to the same path, coalesces those that only need to happen once, and limits how many run at once.
+ * A synchronous write does not wait here: it asks for the earlier ones, and tells them that it has published.
+ */
 import { onAbort } from '../core/abort.js';
 import type { FileSystem } from '../core/file-system.js';
 import type { Answer } from '../core/steps.js';
 
+/** What a later synchronous write to the same path must know of an asynchronous one. */
+export interface Publication {
+  /** The finished file, once its rename is requested. */
+  file?: string | Buffer;
+  /** The later one has published. */
+  isOvertaken: boolean;
+}
+
 /** A write that waits for its turn. */
 interface QueuedWrite<T> {
+  readonly fs: FileSystem;
   /**
-   * Of several writes in this file system that wait one after another, only the newest runs, and the others get its
-   * result. Undefined: each runs.
+   * Of several such writes in one file system that wait one after another, only the newest runs, and the others get its
+   * result. Otherwise each runs.
    */
-  readonly coalesceIn: FileSystem | undefined;
+  readonly coalesce: boolean;
   readonly signal: AbortSignal | undefined;
   /** The number of writes to one mount that run at once is limited. Undefined: this one is not counted. */
   readonly mount: string | undefined;
-  readonly work: () => Answer<T>;
+  readonly work: (publication: Publication) => Answer<T>;
 }
 
 /** A write that waits or runs, and how its caller gets the outcome. */
-interface Turn {
+interface Turn extends Publication {
   readonly write: QueuedWrite<unknown>;
   readonly resolve: (value: unknown) => void;
   readonly reject: (error: unknown) => void;
@@ -49,11 +61,16 @@ export function inTurn<T>(path: string, write: QueuedWrite<T>): Promise<T> {
   if (signal?.aborted) return Promise.reject(signal.reason as Error);
   return new Promise<T>((resolve, reject) => {
     const unlisten = signal && onAbort(signal, () => reject(signal.reason as Error));
-    const turn = { write, resolve, reject, unlisten } as Turn;
+    const turn = { write, resolve, reject, unlisten, isOvertaken: false } as Turn;
     const lane = lanes.get(path);
     if (lane) lane.push(turn);
     else void drain(path, [turn]);
   });
+}
+
+/** The asynchronous writes to this path that have not ended. */
+export function earlierWrites(path: string, fs: FileSystem): Publication[] {
+  return (lanes.get(path) ?? []).filter(({ write }) => write.fs === fs);
 }
 
 /** Runs the writes to one path, until none is left. Never rejects. */
@@ -68,7 +85,7 @@ async function drain(path: string, lane: Turn[]): Promise<void> {
     const begin = (): unknown => {
       turn.unlisten?.();
       signal?.throwIfAborted();
-      return work();
+      return work(turn);
     };
     let settle: (turn: Turn) => void;
     let isAborted = false;
@@ -97,8 +114,8 @@ async function drain(path: string, lane: Turn[]): Promise<void> {
 }
 
 function areCoalesced(older: Turn | undefined, newer: Turn | undefined): boolean {
-  const fs = older?.write.coalesceIn;
-  return fs !== undefined && fs === newer?.write.coalesceIn;
+  if (!older?.write.coalesce || !newer?.write.coalesce) return false;
+  return older.write.fs === newer.write.fs;
 }
 
 /** Does the work as soon as less than `MAX_AT_ONCE` other writes run on the mount. */

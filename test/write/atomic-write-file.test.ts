@@ -225,7 +225,7 @@ test.each([
     const older = atomicWriteFile(path, data(), { fs });
     // In memory no thread is waited for.
     await Promise.race([renaming, older]);
-    atomicWriteFileSync(path, 'newer');
+    atomicWriteFileSync(path, 'newer', { fs });
     proceed();
     const { written } = await older;
     if (place !== 'memory') expect(written).toBe(false);

@@ -1,21 +1,16 @@
 /** Which of several writes to a file wins, when one is aborted, and when a rename is retried. */
-import { readFileSync, symlinkSync, writeFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Readable } from 'node:stream';
 
-import {
-  atomicWriteFile,
-  atomicWriteFileSync,
-  type AtomicWriteFileOptions,
-  type AtomicWriteResult,
-} from 'resilient-watcher';
+import { atomicWriteFile, atomicWriteFileSync, type AtomicWriteFileOptions } from 'resilient-watcher';
 import { FakeClock } from 'resilient-watcher/testing';
 import { describe, expect, test } from 'vitest';
 
 import type { FileSystem } from '../../src/core/file-system.js';
 import { debris } from '../support/debris.js';
 import { errno } from '../support/faulty-file-system.js';
-import { fsWith, interceptedFs, slowFs } from '../support/intercepted-fs.js';
+import { fsWith, interceptedFs, slowFs, type Called } from '../support/intercepted-fs.js';
 import { ScriptedFs } from '../support/scripted-fs.js';
 import { existing, outcome } from './written-file.js';
 
@@ -94,7 +89,7 @@ test('a synchronous write is not undone by asynchronous ones that began before i
   // In memory a write is done when the function returns; not here.
   const fs = slowFs();
   const earlier = [atomicWriteFile(path, 'earlier', { fs }), atomicWriteFile(path, 'waiting', { fs })];
-  atomicWriteFileSync(path, 'latest');
+  atomicWriteFileSync(path, 'latest', { fs });
   expect((await Promise.all(earlier)).map(({ written }) => written)).toEqual([false, false]);
   expect(readFileSync(path, 'utf8')).toBe('latest');
   expect(debris(directory, 'file')).toEqual([]);
@@ -175,71 +170,6 @@ test('a rename that is refused for a moment is retried for a limited time, by th
   expect(clock.pending).toBe(0);
 });
 
-describe('of two paths that lead to one file', () => {
-  /** The other path: a link in the directory, or at the end. */
-  const spellings: Record<string, (directory: string) => string> = {
-    'a link in the path': (directory) => {
-      symlinkSync('.', join(directory, 'link'));
-      return join(directory, 'link/file');
-    },
-    'a link at the end': (directory) => {
-      symlinkSync('file', join(directory, 'link'));
-      return join(directory, 'link');
-    },
-  };
-
-  test.each(Object.keys(spellings))(
-    'an older write by %s does not replace a newer synchronous one',
-    async (how) => {
-      const { path, directory } = existing();
-      const other = spellings[how]?.(directory) ?? '';
-      const older = atomicWriteFile(other, 'older', { fs: slowFs() });
-      expect(atomicWriteFileSync(path, 'newer').written).toBe(true);
-      expect((await older).written).toBe(false);
-      expect(readFileSync(path, 'utf8')).toBe('newer');
-      expect(debris(directory, 'file', 'link')).toEqual([]);
-    },
-  );
-
-  test.each(Object.keys(spellings))(
-    'an older write by %s does not replace a newer asynchronous one',
-    async (how) => {
-      const { path, directory } = existing();
-      const other = spellings[how]?.(directory) ?? '';
-      let goOn!: () => void;
-      const published = new Promise<void>((resolve) => (goOn = resolve));
-      const data = async function* (): AsyncGenerator<string> {
-        await published;
-        yield 'older';
-      };
-      const older = atomicWriteFile(other, data());
-      expect((await atomicWriteFile(path, 'newer')).written).toBe(true);
-      // It is there already, but what is written now is not older.
-      const same = atomicWriteFile(path, 'newer', { ifChanged: true });
-      goOn();
-      expect((await older).written).toBe(false);
-      expect((await same).written).toBe(false);
-      expect(readFileSync(path, 'utf8')).toBe('newer');
-      expect((await atomicWriteFile(other, 'last')).written).toBe(true);
-      expect(readFileSync(path, 'utf8')).toBe('last');
-    },
-  );
-});
-
-test('of two paths that lead to one file, a write by one waits for the rename of the other', async () => {
-  const { path, directory } = existing();
-  symlinkSync('.', join(directory, 'link'));
-  const { write, carryOut } = await requested(path);
-  const later = atomicWriteFile(join(directory, 'link/file'), 'later');
-  const last = atomicWriteFile(join(directory, 'link/other'), 'x');
-  // What it would not wait for has happened by then.
-  await last;
-  carryOut();
-  expect((await write).written).toBe(true);
-  expect((await later).written).toBe(true);
-  expect(readFileSync(path, 'utf8')).toBe('later');
-});
-
 describe('a file of another file system that has the same path', () => {
   /** `/virtual` is a directory that no other file system has. */
   const virtual = (): { fs: FileSystem; read: () => string } => {
@@ -276,52 +206,57 @@ describe('a file of another file system that has the same path', () => {
   });
 });
 
-/** A write whose rename is requested, and is carried out when `carryOut` is called. */
-async function requested(path: string): Promise<{ write: Promise<AtomicWriteResult>; carryOut: () => void }> {
-  let carryOut!: () => void;
-  const allowed = new Promise<void>((resolve) => (carryOut = resolve));
-  let isRequested!: () => void;
-  const request = new Promise<void>((resolve) => (isRequested = resolve));
-  const fs = slowFs({
-    rename: async ({ make }) => {
-      isRequested();
-      await allowed;
-      return make();
-    },
-  });
-  const write = atomicWriteFile(path, 'asynchronous', { fs });
-  await request;
-  return { write, carryOut };
-}
-
 describe('a synchronous write while the rename of an asynchronous one is under way', () => {
-  test('that fails leaves the other one to be carried out', async () => {
-    const { path, directory } = existing();
-    const { write, carryOut } = await requested(path);
-    const full = fsWith({
-      rename: ({ args, make }) => {
-        if (String(args[1]).endsWith('/file')) throw errno('EIO', path);
+  /** An asynchronous write, and what makes a synchronous one while its rename waits for the thread pool. */
+  const beside = (path: string, synchronous: (fs: FileSystem) => void): Promise<unknown> => {
+    const fs = slowFs({
+      rename: ({ isSynchronous, make }) => {
+        if (!isSynchronous) synchronous(fs);
         return make();
       },
     });
-    expect(() => atomicWriteFileSync(path, 'synchronous', { fs: full })).toThrow('EIO');
-    carryOut();
-    expect((await write).written).toBe(true);
+    return outcome(atomicWriteFile(path, 'asynchronous', { fs }));
+  };
+
+  test('writes in spite of ifChanged, because the content is not to change', async () => {
+    const { path, directory } = existing();
+    const result = await beside(path, (fs) => {
+      expect(atomicWriteFileSync(path, 'old', { fs, ifChanged: true }).written).toBe(true);
+    });
+    expect(result).toMatchObject({ written: false });
+    expect(readFileSync(path, 'utf8')).toBe('old');
+    expect(debris(directory, 'file')).toEqual([]);
+  });
+
+  test('leaves it alone, if it fails before it has anything to publish', async () => {
+    const { path, directory } = existing();
+    const result = await beside(path, (fs) => {
+      const failing = function* (): Generator<string> {
+        yield 'synchronous';
+        throw new Error('no data');
+      };
+      expect(() => atomicWriteFileSync(path, failing(), { fs })).toThrow('no data');
+    });
+    expect(result).toMatchObject({ written: true });
     expect(readFileSync(path, 'utf8')).toBe('asynchronous');
     expect(debris(directory, 'file')).toEqual([]);
   });
 
-  test.each([
-    ['that has nothing to write', 'old', true],
-    ['that writes', 'synchronous', false],
-  ])('%s is not undone', async (_, data, ifChanged) => {
+  test('makes it fail, if its own rename fails', async () => {
     const { path, directory } = existing();
-    const before = readFileSync(path, 'utf8');
-    const { write, carryOut } = await requested(path);
-    atomicWriteFileSync(path, ifChanged ? before : data, { ifChanged });
-    carryOut();
-    expect((await write).written).toBe(false);
-    expect(readFileSync(path, 'utf8')).toBe(ifChanged ? before : data);
+    let isRefused = false;
+    const rename = ({ isSynchronous, make }: Called): unknown => {
+      if (isSynchronous) throw errno('EIO', path);
+      if (!isRefused) expect(() => atomicWriteFileSync(path, 'synchronous', { fs })).toThrow('EIO');
+      isRefused = true;
+      return make();
+    };
+    const fs: FileSystem = fsWith({ rename }, 'disk');
+    const waiting = [atomicWriteFile(path, 'under way', { fs }), atomicWriteFile(path, 'waiting', { fs })];
+    const [first, second] = await Promise.all(waiting.map(outcome));
+    expect(first).toMatchObject({ name: 'WriteError', step: 'rename', published: false });
+    expect(second).toMatchObject({ written: true });
+    expect(readFileSync(path, 'utf8')).toBe('waiting');
     expect(debris(directory, 'file')).toEqual([]);
   });
 });
