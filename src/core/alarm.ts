@@ -53,7 +53,7 @@ export class Alarm {
   }
 
   /** Brings the alarm forward to `delayMs` from now if it was set to later; returns whether it was. */
-  hasten(delayMs: number): boolean {
+  bringForward(delayMs: number): boolean {
     const { remainingMs } = this;
     const isSooner = delayMs < remainingMs;
     if (isSooner) this.set(delayMs);

@@ -88,7 +88,7 @@ export async function diagnose(
   return {
     path: target,
     realPath,
-    links: linksIn(found),
+    links: linksOf(found),
     mounts: passed.map(({ point, kind }) => ({ path: point, type: kind.name })),
     revision: found.route.revision ?? null,
     revisionAt,
@@ -109,7 +109,7 @@ function* throughVolume(path: string, disk: Disk): Steps<Resolution> {
   return published.route.links === found.route.links ? found : published;
 }
 
-function linksIn({ route: { links } }: Resolution): Diagnosis['links'] {
+function linksOf({ route: { links } }: Resolution): Diagnosis['links'] {
   const hops = links === '' ? [] : links.split('\0');
   return hops.flatMap((target, at) => (at % 2 === 1 ? [{ path: hops[at - 1] ?? '', target }] : []));
 }

@@ -18,7 +18,7 @@ export async function tokenFindings(
   now: number,
   audiences: readonly string[],
 ): Promise<Finding[]> {
-  const token = await tokenIn(path);
+  const token = await tokenAt(path);
   if (!token) return [];
   const findings: Finding[] = [];
   const own = [token.claims.aud ?? []].flat();
@@ -51,7 +51,7 @@ export async function tokenFindings(
   return findings;
 }
 
-async function tokenIn(path: string): Promise<ServiceAccountToken | undefined> {
+async function tokenAt(path: string): Promise<ServiceAccountToken | undefined> {
   try {
     // Without waiting: /proc has files that are read like pipes.
     const reading = await run(read(lookupsOf(nodeFileSystem, false), path, MAX_TOKEN_BYTES));

@@ -42,7 +42,7 @@ interface Line {
 }
 
 /** Whether a call may never return. A lookup in an autofs waits for the file system that it mounts: its kind is unknown. */
-export function mayHang({ place }: FileSystemKind): boolean {
+export function callsMayHang({ place }: FileSystemKind): boolean {
   return place === 'remote' || place === 'unknown';
 }
 
@@ -88,7 +88,7 @@ export function reachableMounts(lines: readonly Line[]): Map<string, Mount> {
     if (isCovered(line)) continue;
     const { id, point, root, kind } = line;
     const mount: { -readonly [K in keyof Mount]: Mount[K] } = { id, point, root, kind };
-    mount.hangsWith = mayHang(kind) ? mount : above?.hangsWith;
+    mount.hangsWith = callsMayHang(kind) ? mount : above?.hangsWith;
     if (!mounted.has(`${id} ${point}`)) reached.set(point, mount);
     const around = point === '/' ? NONE : mount;
     for (const child of children.get(id) ?? []) {

@@ -23,7 +23,7 @@ import { pathForCall } from '../core/path-bytes.js';
 import { SerialQueue } from '../core/serial-queue.js';
 import { kindOfMagic, type FileSystemKind } from './file-system-kind.js';
 import { isBehindMagicLink, magicLinkOf } from './magic-link.js';
-import { linesOf, mayHang, reachableMounts, type Mount } from './mount-table.js';
+import { callsMayHang, linesOf, reachableMounts, type Mount } from './mount-table.js';
 import { isRevisionName } from './volume-layout.js';
 
 const MOUNT_TABLE = '/proc/self/mountinfo';
@@ -240,7 +240,7 @@ export class Mounts {
 
 function mountOfKind(point: string, kind: FileSystemKind): Mount {
   const mount: { -readonly [K in keyof Mount]: Mount[K] } = { id: '', point, root: '', kind };
-  if (mayHang(kind)) mount.hangsWith = mount;
+  if (callsMayHang(kind)) mount.hangsWith = mount;
   return mount;
 }
 

@@ -30,7 +30,7 @@ export interface Found {
   /** When the target was published, ns; undefined for files that were published one by one. */
   readonly publishedNs?: bigint | undefined;
   /** See `Regrouped`. */
-  readonly wasAddedOrRemoved?: Regrouped | undefined;
+  readonly isRegrouped?: Regrouped | undefined;
 }
 
 /** The result of a look. */
@@ -43,7 +43,7 @@ export type Observation =
           readonly isGap: boolean;
           /** When the directory of the missing entry last changed, ns; 0 if unknown. */
           readonly changedNs: bigint;
-          readonly wasAddedOrRemoved?: Regrouped | undefined;
+          readonly isRegrouped?: Regrouped | undefined;
         }
       | { readonly kind: 'unreadable'; readonly error: TargetError }
       /** The target was replaced during every attempt to read it. */
@@ -53,7 +53,7 @@ export type Observation =
 /** Whether an observation is the same as before, so that nothing has to be compared. */
 export function isSameObservation(seen: Observation, before: Observation | undefined): boolean {
   if (seen === before || seen.kind === 'found') return seen === before;
-  if (seen.kind === 'missing') return before?.kind === 'missing' && !seen.wasAddedOrRemoved;
+  if (seen.kind === 'missing') return before?.kind === 'missing' && !seen.isRegrouped;
   return (
     seen.kind === 'unreadable' && before?.kind === 'unreadable' && seen.error.message === before.error.message
   );
@@ -75,7 +75,7 @@ export type Extent =
   | 'all';
 
 /** `hints` < `resync` < `all`. */
-export function widerOf(one: Extent, other: Extent): Extent {
+export function wider(one: Extent, other: Extent): Extent {
   if (one === 'all' || other === 'all') return 'all';
   return one === 'resync' ? one : other;
 }

@@ -142,7 +142,7 @@ export class TlsFiles extends WatchedValue<TlsCredentials, TlsFilesEvents, TlsFi
     this.#layout = layout;
     this.#certificatePath = this.path;
     this.#expiryWarningMs = own.expiryWarningMs;
-    const onJump = (): void => void this.#expiry.hasten(0);
+    const onJump = (): void => void this.#expiry.bringForward(0);
     this.#expiry = new Alarm(this.clock, false, () => this.#watchExpiry(), onJump);
     this.#again = new Alarm(this.clock, false, () => this.#last && this.#look(this.#last));
     const waitMs = rest.groupSettleMs ?? GROUP_SETTLE_MS;

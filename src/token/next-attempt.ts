@@ -98,7 +98,7 @@ export class NextAttempt {
       if (reason === 'file') this.#fileChanged = true;
       return;
     }
-    const isSooner = this.#alarm.hasten(this.#bounded(this.#delayOf(reason)));
+    const isSooner = this.#alarm.bringForward(this.#bounded(this.#delayOf(reason)));
     if (isSooner) this.#reason = reason;
   }
 

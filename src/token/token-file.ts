@@ -81,7 +81,7 @@ export class TokenFile extends WatchedValue<ServiceAccountToken, TokenFileEvents
       description: tokenFileDescription,
     });
     this.#format = own.format;
-    const onJump = (): void => void this.#staleness.hasten(0);
+    const onJump = (): void => void this.#staleness.bringForward(0);
     this.#staleness = new Alarm(this.clock, false, () => this.#watchStaleness(), onJump);
   }
 

@@ -6,7 +6,7 @@ export type ChangeCause =
   Exclude<BackendName, 'auto'> | 'start' | 'resync' | 'restart' | 'check' | (string & {});
 
 /** The cause to report: the first one, except that a resync is reported only if there is no other. */
-export function betterCause<Cause extends string>(first: Cause, other: Cause | undefined): Cause {
+export function mergeCauses<Cause extends string>(first: Cause, other: Cause | undefined): Cause {
   return first === 'resync' && other !== undefined ? other : first;
 }
 

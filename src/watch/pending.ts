@@ -13,7 +13,7 @@
  */
 import { isUnchanged } from '../fs/file-identity.js';
 import { FileSnapshot } from '../fs/snapshot.js';
-import { betterCause, type ChangeCause } from './change.js';
+import { mergeCauses, type ChangeCause } from './change.js';
 
 /** What a difference looks like: the file, or how it is gone, or why it cannot be read. */
 type Appearance = FileSnapshot | string | undefined;
@@ -30,7 +30,7 @@ export const NO_WAIT: Wait = { quietMs: 0, maxMs: 0 };
 
 /** A pending difference, or one that has vanished. Times are monotonic ms. */
 export interface Pending {
-  /** See `betterCause`. */
+  /** See `mergeCauses`. */
   readonly cause: ChangeCause;
   readonly appearance: Appearance;
   readonly firstSeen: number;
@@ -63,7 +63,7 @@ export function seenAgain(
   let dueAt = Math.min(unchangedSince + quietMs, firstSeen + maxMs);
   // If its time came during this look, it may have changed since it was seen: another look decides.
   if (quietMs > 0 && beganAt < dueAt && dueAt <= now) dueAt = now + 1;
-  return { cause: betterCause(before?.cause ?? cause, cause), appearance, firstSeen, unchangedSince, dueAt };
+  return { cause: mergeCauses(before?.cause ?? cause, cause), appearance, firstSeen, unchangedSince, dueAt };
 }
 
 /**
@@ -106,7 +106,7 @@ export function dueEach(
   pending: ReadonlyMap<string, Pending>,
   togetherMs: number,
   volumeOf: (key: string) => string | undefined,
-  wasAddedOrRemoved: (key: string) => boolean,
+  isRegrouped: (key: string) => boolean,
   { beganAt, now }: Look,
 ): Due {
   const dueOf = duesOf(pending, volumeOf);
@@ -115,7 +115,7 @@ export function dueEach(
   let next = Infinity;
   for (const [key, own] of pending) {
     const dueAt = dueOf.get(volumeOf(key) ?? '') ?? own.dueAt;
-    const isWaiting = !areAllDue && dueAt <= now && !wasAddedOrRemoved(key);
+    const isWaiting = !areAllDue && dueAt <= now && !isRegrouped(key);
     const reportAt = isWaiting ? dueAt + togetherMs : dueAt;
     // The others may have come due during this look, see `seenAgain`.
     if (reportAt <= (isWaiting ? beganAt : now)) due.push(key);

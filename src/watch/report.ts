@@ -196,9 +196,9 @@ export class Reporter {
     const snapshot = seen.kind === 'missing' ? new MissingSnapshot(this.#snapshot.path) : seen.snapshot;
     const [known, files] = [this.#files, filesIn(snapshot)];
     const difference = differenceOf(known, files, FileSnapshot.haveSameContent);
-    if (seen.wasAddedOrRemoved || this.#regrouped.size > 0) {
+    if (seen.isRegrouped || this.#regrouped.size > 0) {
       // What is no difference any more, such as an added file that was removed again, will not be reported.
-      const isAwaited = (key: string): boolean => this.#regrouped.has(key) || !!seen.wasAddedOrRemoved?.(key);
+      const isAwaited = (key: string): boolean => this.#regrouped.has(key) || !!seen.isRegrouped?.(key);
       this.#regrouped = new Set(keysOf(difference).filter(isAwaited));
     }
     const reported = {

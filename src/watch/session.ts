@@ -38,11 +38,11 @@ import type { Hint } from '../core/watch-backend.js';
 import { answersOf, Disk } from '../fs/disk.js';
 import { haveSameDirectories } from '../fs/merge-directories.js';
 import { Mounts } from '../fs/mounts.js';
-import { isSameObservation, widerOf, type Extent, type Observation, type Target } from '../fs/observation.js';
+import { isSameObservation, wider, type Extent, type Observation, type Target } from '../fs/observation.js';
 import type { Snapshot } from '../fs/snapshot.js';
 import { TargetError } from '../fs/target-error.js';
 import { Activity } from './activity.js';
-import { betterCause, type Change, type ChangeCause } from './change.js';
+import { mergeCauses, type Change, type ChangeCause } from './change.js';
 import { Connection } from './connection.js';
 import { eventlessOf, lookAt, type Looked, type VolumeTimes } from './look.js';
 import { MountedFiles } from './mounted-files.js';
@@ -239,8 +239,8 @@ export class Session {
 
   #request(cause: ChangeCause, extent: Extent, event?: object): void {
     if (this.#state === 'closed') return;
-    this.#extent = this.#cause === undefined ? extent : widerOf(this.#extent, extent);
-    this.#cause = betterCause(this.#cause ?? cause, cause);
+    this.#extent = this.#cause === undefined ? extent : wider(this.#extent, extent);
+    this.#cause = mergeCauses(this.#cause ?? cause, cause);
     if (this.#state !== 'idle') return;
     if (isTurnSpent()) this.#wait();
     else this.#look(event);

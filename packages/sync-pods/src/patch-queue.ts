@@ -172,7 +172,7 @@ export class PatchQueue {
   }
 
   /** The pod has the value of this repetition, set here or by another replica. */
-  has(pod: string, repetition: number): void {
+  annotated(pod: string, repetition: number): void {
     const entry = this.#entryOf(pod);
     if (!entry || entry.isSent || repetition < entry.next) return;
     this.#advance(entry, repetition);

@@ -208,7 +208,7 @@ export class PodSync extends Component<PodSyncEvents, PodSyncStatus> {
     if (!pod || (known && known.uid !== pod.uid)) this.#queue.delete(name);
     if (!pod) return known !== undefined;
     const [digest, repetition = '0'] = pod.annotation?.split('.') ?? [];
-    if (digest === this.#index.digestOf(pod)) this.#queue.has(name, Number(repetition) || 0);
+    if (digest === this.#index.digestOf(pod)) this.#queue.annotated(name, Number(repetition) || 0);
     if (known?.uid === pod.uid) return known.annotation !== pod.annotation;
     const now = this.#options.clock.monotonic();
     // Its annotation is out of date, or kubelet may have mounted the old version of an object before we knew the pod.

@@ -193,7 +193,7 @@ export class GroupTarget implements Target {
     const consulted = consultedFor(read);
     const before = this.#shown ?? members;
     this.#shown = members;
-    const wasAddedOrRemoved: Regrouped | undefined =
+    const isRegrouped: Regrouped | undefined =
       before === members ? undefined : (key) => before.get(key) !== members.get(key);
     const files = new Map(read.flatMap(({ key, file }) => (file ? [[key, file] as const] : [])));
     const unreadable = directoryIn(members, read);
@@ -201,12 +201,12 @@ export class GroupTarget implements Target {
     if (files.size === 0 && unreadable) return { kind: 'unreadable', error: unreadable, consulted };
     if (files.size === 0) {
       const isGap = gaps.some((gap) => gap.isGap);
-      return { kind: 'missing', isGap, changedNs: gaps[0]?.changedNs ?? 0n, consulted, wasAddedOrRemoved };
+      return { kind: 'missing', isGap, changedNs: gaps[0]?.changedNs ?? 0n, consulted, isRegrouped };
     }
     const { path } = this;
     const snapshot = new SetSnapshot({ kind: 'group', path, realPath: path, revision: undefined, files });
     this.#last = { kind: 'found', snapshot, consulted, unreadable, unlinked: unlinkedIn(read) };
-    return wasAddedOrRemoved ? { ...this.#last, wasAddedOrRemoved } : this.#last;
+    return isRegrouped ? { ...this.#last, isRegrouped } : this.#last;
   }
 }
 

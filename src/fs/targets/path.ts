@@ -149,7 +149,7 @@ export class PathTarget implements Target {
     consulted: Consulted,
     { isGap, changedNs }: { readonly isGap: boolean; readonly changedNs: bigint },
   ): Observation {
-    return { kind: 'missing', isGap, changedNs, consulted, wasAddedOrRemoved: this.#regrouped(this.#scope) };
+    return { kind: 'missing', isGap, changedNs, consulted, isRegrouped: this.#regrouped(this.#scope) };
   }
 
   *#fileAt(found: FoundPath, disk: Disk): Steps<Observation | Moved> {
@@ -224,7 +224,7 @@ export class PathTarget implements Target {
       limited,
       unreadable,
       unlinked,
-      wasAddedOrRemoved: this.#regrouped(scope),
+      isRegrouped: this.#regrouped(scope),
     });
   }
 
@@ -241,11 +241,11 @@ export class PathTarget implements Target {
     const isSame = known?.realPath === realPath && known.revision === revision;
     const snapshot = isSame ? known : new SetSnapshot({ kind, path, realPath, revision, files });
     const isSameRest =
-      !rest.wasAddedOrRemoved && last?.unreadable === rest.unreadable && !last?.unlinked === !rest.unlinked;
+      !rest.isRegrouped && last?.unreadable === rest.unreadable && !last?.unlinked === !rest.unlinked;
     if (last && isSame && isSameRest && haveSameDirectories(last.consulted, rest.consulted)) return last;
-    const { wasAddedOrRemoved, ...others } = rest;
+    const { isRegrouped, ...others } = rest;
     this.#last = { kind: 'found', snapshot, ...others };
-    return wasAddedOrRemoved ? { ...this.#last, wasAddedOrRemoved } : this.#last;
+    return isRegrouped ? { ...this.#last, isRegrouped } : this.#last;
   }
 
   #regrouped(scope: TreeScope): Regrouped | undefined {
