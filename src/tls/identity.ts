@@ -78,7 +78,7 @@ function withBytes(chain: Chain, cert: string, { pem }: PrivateKey): Identity {
 /** Editors and `echo` end a file with a line break. The option of that name in Node.js is the passphrase itself. */
 function passphraseIn(place: TlsPlace): Passphrase {
   if (!place.file) {
-    const message = `There is no file "${place.path}", where TlsFiles reads the passphrase: "passphrase" is a path`;
+    const message = `There is no file "${place.path}", where TlsFiles reads the passphrase; the option "passphrase" is a path`;
     throw new TlsError('ERR_TLS_MISSING', message);
   }
   return {

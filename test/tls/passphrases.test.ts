@@ -129,7 +129,9 @@ test('a passphrase that is no path is told as such', async () => {
   await files.start();
   expect(files.status().rejected).toMatchObject({
     code: 'ERR_TLS_MISSING',
-    message: expect.stringMatching(/where TlsFiles reads the passphrase: "passphrase" is a path$/) as string,
+    message: expect.stringMatching(
+      /where TlsFiles reads the passphrase; the option "passphrase" is a path$/,
+    ) as string,
   });
 });
 
