@@ -1,27 +1,50 @@
 /** The API reference: a page for each export, from the docstrings, each with an example or the way to one. */
 import { appendFileSync, readFileSync, writeFileSync } from 'node:fs';
-import { basename, dirname, join, relative } from 'node:path';
+import { basename, dirname, join, normalize, relative } from 'node:path';
 
 import { Application, LogLevel, ReflectionKind } from 'typedoc';
 
+import { packages } from '../packages/packages.mjs';
 import { allExamples, uses } from './examples.mjs';
 import { root, stage, staging, textOf } from './pages.mjs';
 
 const folder = join(staging, 'api');
 
-/** What each entry point is for, in the order of use; one that is not named comes last. */
+/** What each entry point is for, in the order of use: those of the library, then of the packages. One that is not named comes last. */
 const PURPOSES = {
-  index: 'Watch files, volumes and trees; tokens, passwords, atomic writes, logs and health.',
-  config: 'Load, merge and validate configuration, and keep the last good one.',
-  tls: 'Serve and present certificates that are renewed.',
-  trust: 'Preloaded, it makes every client of the process trust a CA bundle that changes.',
-  kubernetes: 'Request tokens, keep kubeconfigs valid, publish the volumes of a CSI driver.',
-  prometheus: 'Metrics for `prom-client`.',
-  otel: 'Metrics and traces for `@opentelemetry/api`.',
-  testing: 'Time, hints, volumes and an API server that a test controls.',
-  doctor: 'Find out why a path never shows an update, or how soon it will.',
+  'resilient-watcher': 'Watch files, volumes and trees; tokens, passwords, atomic writes, logs and health.',
+  'resilient-watcher/config': 'Load, merge and validate configuration, and keep the last good one.',
+  'resilient-watcher/tls': 'Serve and present certificates that are renewed.',
+  'resilient-watcher/trust':
+    'Preloaded, it makes every client of the process trust a CA bundle that changes.',
+  'resilient-watcher/kubernetes':
+    'Request tokens, keep kubeconfigs valid, publish the volumes of a CSI driver.',
+  'resilient-watcher/prometheus': 'Metrics for `prom-client`.',
+  'resilient-watcher/otel': 'Metrics and traces for `@opentelemetry/api`.',
+  'resilient-watcher/testing': 'Time, hints, volumes and an API server that a test controls.',
+  'resilient-watcher/doctor': 'Find out why a path never shows an update, or how soon it will.',
+  '@resilient-watcher/cli/action':
+    'Run a command, send a signal or call a webhook when something has changed.',
+  '@resilient-watcher/cli/manifests': 'The rules of `doctor --manifest`.',
+  '@resilient-watcher/sync-pods': 'Make kubelet update the files of pods at once.',
+  '@resilient-watcher/local-api-server': 'An API server and a certificate authority that a test controls.',
+  '@resilient-watcher/grpc': 'Credentials of `@grpc/grpc-js` that follow files.',
 };
 const ORDER = Object.keys(PURPOSES);
+const rank = ({ specifier }) => (ORDER.includes(specifier) ? ORDER.indexOf(specifier) : ORDER.length);
+
+/** Of each package: what a program imports, the file, and the name of the folder of its pages. What is internal is no API. */
+const ENTRY_POINTS = packages
+  .flatMap(({ folder: home, manifest, entryPoints }) =>
+    entryPoints.map(({ specifier, name }) => ({
+      specifier,
+      of: manifest.name,
+      file: join(root, home, `src/${name}.ts`),
+      name: home === '' ? name : [basename(home), name].join('-').replace(/-index$/, ''),
+    })),
+  )
+  .filter(({ specifier }) => specifier !== 'resilient-watcher/internal')
+  .toSorted((one, other) => rank(one) - rank(other));
 
 const OPTIONS = {
   out: folder,
@@ -52,30 +75,31 @@ const OPTIONS = {
  * @returns the sections of their sidebar, and the files that must be staged because an example of theirs is shown there
  */
 export async function stageReference() {
-  const specifiers = entryPointsOf(JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')));
   const app = await Application.bootstrapWithPlugins({
     ...OPTIONS,
-    entryPoints: [...specifiers.keys()].map((name) => join(root, `src/${name}.ts`)),
+    entryPoints: ENTRY_POINTS.map(({ file }) => file),
   });
-  const project = await app.convert();
-  if (!project) throw new Error('typedoc could not read the entry points');
+  const found = app.getEntryPoints();
+  if (!found) throw new Error('typedoc could not read the entry points');
+  const names = new Map(ENTRY_POINTS.map(({ file, name }) => [file, name]));
+  for (const point of found) point.displayName = names.get(normalize(point.sourceFile.fileName));
+  const project = app.converter.convert(found);
   app.validate(project);
   await app.generateOutputs(project);
   if (app.logger.hasErrors() || app.logger.hasWarnings())
     throw new Error('typedoc is not content: see above');
 
-  const rank = ({ name }) => (ORDER.includes(name) ? ORDER.indexOf(name) : ORDER.length);
-  const children = (project.children ?? []).toSorted((one, other) => rank(one) - rank(other));
-  const modules = children.map((module) => ({
-    specifier: specifiers.get(module.name),
-    page: `api/${module.name}/index.md`,
-    exports: (module.children ?? [])
+  const children = new Map(project.children.map((module) => [module.name, module]));
+  const modules = ENTRY_POINTS.map(({ specifier, of, name }) => ({
+    specifier,
+    package: of,
+    page: `api/${name}/index.md`,
+    exports: (children.get(name).children ?? [])
       .filter(({ kind }) => kind !== ReflectionKind.Reference)
-      .map((reflection) => exportOf(module.name, reflection)),
+      .map((reflection) => exportOf(name, reflection)),
   }));
   addExamples(modules.flatMap((module) => module.exports));
-  const names = new Map([...specifiers].map(([name, specifier]) => [specifier, name]));
-  const purpose = ({ specifier }) => PURPOSES[names.get(specifier)] ?? '';
+  const purpose = ({ specifier }) => PURPOSES[specifier] ?? '';
   for (const module of modules) stage(module.page, moduleIndex(module, purpose(module)));
   stage('api/index.md', contents(modules, purpose));
   return modules;
@@ -108,15 +132,6 @@ function exportTable(page, exports) {
       `| [\`${name}\`](${relativeLink(page, to)}) | ${sentence.replaceAll('|', '\\|')} |`,
   );
   return `| export | what it is |\n| --- | --- |\n${rows.join('\n')}`;
-}
-
-/** The names of the files in src/, with what a program imports. */
-function entryPointsOf({ name, exports }) {
-  // What is internal is no API.
-  const paths = Object.keys(exports).filter((path) => !['./package.json', './internal'].includes(path));
-  return new Map(
-    paths.map((path) => (path === '.' ? ['index', name] : [path.slice(2), `${name}/${path.slice(2)}`])),
-  );
 }
 
 const FOLDERS = {

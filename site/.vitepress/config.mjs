@@ -24,25 +24,41 @@ const sources = new Map(writtenPages().flatMap(({ files }) => files.map((file) =
 
 const written = writtenPages().map(({ title, files }) => ({
   text: title,
-  items: files.map((file) => ({
-    text: file === 'README.md' ? 'Start here' : titleOf(file),
-    link: `/${pageOf(file)}`,
-  })),
+  items: [
+    ...files.map((file) => ({
+      text: file === 'README.md' ? 'Start here' : titleOf(file),
+      link: `/${pageOf(file)}`,
+    })),
+    // That of a package has its reference, too.
+    ...modules
+      .filter((module) => module.package === `@resilient-watcher/${title}`)
+      .map((module) => ({ text: `API: ${module.specifier}`, link: folderOf(module) })),
+  ],
 }));
 
-/** On the pages of an entry point its exports, and the way to the others: all exports on each page would be most of it. */
+/**
+ * A section for each package. On the pages of an entry point its exports, and the way to the others: all exports on each
+ * page would be most of it.
+ */
 const reference = Object.fromEntries(
   modules.map((shown) => [
     folderOf(shown),
-    modules.map((module) => ({
-      text: module.specifier,
-      link: folderOf(module),
-      ...(module === shown && {
-        items: module.exports.map((item) => ({ text: item.name, link: `/${item.page}` })),
-      }),
+    [...new Set(modules.map((module) => module.package))].map((name) => ({
+      text: name,
+      items: modules.filter((module) => module.package === name).map((module) => entryOf(module, shown)),
     })),
   ]),
 );
+
+function entryOf(module, shown) {
+  return {
+    text: module.specifier,
+    link: folderOf(module),
+    ...(module === shown && {
+      items: module.exports.map((item) => ({ text: item.name, link: `/${item.page}` })),
+    }),
+  };
+}
 
 export default defineConfig({
   title: 'resilient-watcher',

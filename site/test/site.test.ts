@@ -7,6 +7,7 @@ import { basename, join } from 'node:path';
 import { chromium, type Browser, type Locator, type Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 
+import { packages } from '../../packages/packages.mjs';
 import { root } from '../../test/docs/markdown.js';
 import { dist, serveSite, sitePages, type ServedSite } from './served-site.js';
 
@@ -265,6 +266,15 @@ describe.skipIf(sitePages.length === 0)('what is served', () => {
     );
     expect(dead).toEqual([]);
     expect(known.size).toBeGreaterThan(100);
+  });
+
+  test('the API has each entry point of each package that is not internal, with what it is for', () => {
+    const html = readFileSync(join(dist, 'api/index.html'), 'utf8');
+    const described = [...html.matchAll(/<h2[^>]*>.*?<code[^>]*>(.*?)<\/code>.*?<\/h2><p>\w/g)];
+    const named = described.map(([, name = '']) => name.replaceAll(/<[^>]*>/g, ''));
+    const all = packages.flatMap(({ entryPoints }) => entryPoints.map(({ specifier }) => specifier));
+    const isPublic = (specifier: string): boolean => !specifier.endsWith('/internal');
+    expect(named.toSorted()).toEqual(all.filter(isPublic).toSorted());
   });
 
   test('llms.txt links to pages that exist', () => {
