@@ -76,7 +76,6 @@ function refusal(refused: readonly string[]): string {
 
 /** The failure thrown by `requestApi`, of any copy of the library, or the `ApiException` of any version of client-node. */
 export function apiFailureOf(error: unknown): ApiFailure | undefined {
-  if (error instanceof ApiFailure) return error;
   if (!(error instanceof Error && 'code' in error)) return undefined;
   const { code, status, headers: given } = error as ForeignFailure;
   const headers = { ...given };

@@ -1,13 +1,10 @@
-import {
-  request as requestHttp,
-  type IncomingHttpHeaders,
-  type IncomingMessage,
-  type OutgoingHttpHeaders,
-} from 'node:http';
+import { request as requestHttp, type IncomingMessage, type OutgoingHttpHeaders } from 'node:http';
 import { Agent, request as requestHttps, type RequestOptions } from 'node:https';
 
 import { untilAborted } from '../core/abort.js';
+import { redact } from '../core/redaction.js';
 import { USER_AGENT } from '../core/version.js';
+import { KubernetesError } from './kubernetes-error.js';
 
 /** Discovery documents have some 100 KiB, tokens 2 KiB. */
 export const MAX_BODY_BYTES = 4 * 1024 * 1024;
@@ -38,24 +35,23 @@ export interface ApiRequest {
 export const API_FAILURES = ['ERR_API_ANSWER', 'ERR_API_TOO_LONG'] as const;
 
 /** The API server answered with an error status, or with something that cannot be used, such as a text without end. */
-export class ApiFailure extends Error {
-  override readonly name = 'ApiFailure';
-  readonly code: (typeof API_FAILURES)[number];
+export class ApiFailure extends KubernetesError {
+  declare readonly code: (typeof API_FAILURES)[number];
   readonly status: number;
-  readonly headers: Readonly<Record<string, unknown>>;
-  /** The body as received, which may quote anything. */
-  readonly body: unknown;
+  /** Not enumerable, as the body. */
+  declare readonly headers: Readonly<Record<string, unknown>>;
+  /** The body as received, which may quote anything, so that it is not printed. */
+  declare readonly body: unknown;
 
   constructor(
     status: number,
     message: string,
-    options: { code?: ApiFailure['code']; headers?: IncomingHttpHeaders; body?: unknown } = {},
+    options: { code?: ApiFailure['code']; headers?: ApiFailure['headers']; body?: unknown } = {},
   ) {
-    super(message);
-    this.code = options.code ?? 'ERR_API_ANSWER';
+    const { code = 'ERR_API_ANSWER', headers = {}, body } = options;
+    super(code, redact(message));
     this.status = status;
-    this.headers = options.headers ?? {};
-    this.body = options.body;
+    Object.defineProperties(this, { headers: { value: headers }, body: { value: body } });
   }
 }
 

@@ -9,10 +9,11 @@ import type { KubeConfig } from '@kubernetes/client-node';
 import type { Clock } from '../core/clock.js';
 import { withDeadline } from '../core/deadline.js';
 import { checkPath, fileSystem, isPath, PORT_OPTIONS, resolveOptions } from '../core/options.js';
-import { redactError } from '../core/resilient-error.js';
+import { redactError, ResilientError } from '../core/resilient-error.js';
 import { systemRandom } from '../core/random.js';
 import { READING_CALLS, type ReadingCalls } from '../fs/calls.js';
 import { redact } from '../core/redaction.js';
+import { otherFailure } from './api-failure.js';
 import { ApiFailure, linesOfApi, requestApi, type ApiAccess, type ApiRequest } from './api-request.js';
 import {
   kubeConfigAccess,
@@ -20,6 +21,7 @@ import {
   loadClientNode,
   type ClusterAccess,
 } from './cluster-access.js';
+import { KubernetesError } from './kubernetes-error.js';
 import { podAccess } from './pod-access.js';
 import { ownCredentials } from './request-credentials.js';
 
@@ -27,8 +29,10 @@ import { ownCredentials } from './request-credentials.js';
 export type ClusterRequest = ApiRequest;
 
 /**
- * What `PodSync` asks of an API server. An answer that cannot be used rejects with an error that has its `status`, and the
- * `code` `ERR_API_ANSWER`, or `ERR_API_TOO_LONG` for more than 4 MiB.
+ * What `PodSync` asks of an API server. Both methods reject with the reason of the signal when it aborts, and else with a
+ * `KubernetesError`. An answer that cannot be used has its `status`, and the `code` `ERR_API_ANSWER`, or `ERR_API_TOO_LONG`
+ * for more than 4 MiB. Without an answer it is `ERR_CLUSTER_REQUEST`; `cause` says why. A kubeconfig, token or package that
+ * cannot be used rejects with `ERR_KUBECONFIG`, a `TokenError` or a `PackageError`.
  */
 export interface ClusterClient {
   /** Resolves to the parsed answer; rejects for any status except 2xx. */
@@ -84,39 +88,47 @@ export function clusterClient(options?: ClusterClientOptions): ClusterClient {
     kubeConfig === undefined
       ? await podAccess(ports)
       : await kubeConfigAccess(kubeConfig, await loadClientNode(), ports);
-  const accessIn = async (signal: AbortSignal): Promise<{ access: ApiAccess; secrets: string[] }> => {
+  const accessIn = async (signal: AbortSignal, secrets: string[]): Promise<ApiAccess> => {
     const { access, secret } = await inTime(
       async () => ownCredentials({ cluster: await clusterOf(), ports }),
       signal,
     );
     const authenticate: ApiAccess['authenticate'] = (added, until) =>
       inTime((given) => access.authenticate(added, given), until);
-    return {
-      access: { server: access.server, authenticate },
-      secrets: secret === undefined ? [] : [secret],
-    };
+    if (secret !== undefined) secrets.push(secret);
+    return { server: access.server, authenticate };
   };
   return {
     async request(request) {
-      const { access, secrets } = await accessIn(request.signal);
-      return requestApi(access, request, agent).catch((error: unknown) => {
-        throw withoutSecrets(error, secrets);
-      });
+      const known: string[] = [];
+      try {
+        return await requestApi(await accessIn(request.signal, known), request, agent);
+      } catch (error) {
+        throw failureOf(error, request, known);
+      }
     },
     async *lines(request) {
-      const { access, secrets } = await accessIn(request.signal);
+      const known: string[] = [];
       try {
-        yield* linesOfApi(access, request);
+        yield* linesOfApi(await accessIn(request.signal, known), request);
       } catch (error) {
-        throw withoutSecrets(error, secrets);
+        throw failureOf(error, request, known);
       }
     },
   };
 }
 
-/** The message of a server may quote what it was sent. */
-function withoutSecrets(error: unknown, secrets: readonly string[]): unknown {
-  if (!(error instanceof ApiFailure)) return redactError(error, secrets);
-  error.message = redact(error.message, secrets);
-  return error;
+/** The failure as an error of the library. The message of a server may quote what it was sent. */
+function failureOf(error: unknown, request: ClusterRequest, secrets: readonly string[]): unknown {
+  const { method, path, signal } = request;
+  if (signal.aborted) return signal.reason;
+  if (error instanceof ApiFailure) {
+    const { status, code, headers, body } = error;
+    return new ApiFailure(status, redact(error.message, secrets), { code, headers, body });
+  }
+  const cause = redactError(error, secrets);
+  if (cause instanceof ResilientError) return cause;
+  const [target] = path.split('?');
+  const message = `Cannot ${method} ${target}: ${otherFailure(error).reason}`;
+  return new KubernetesError('ERR_CLUSTER_REQUEST', redact(message, secrets), { cause });
 }

@@ -17,9 +17,11 @@ export function clusterFailure(
   thrown: unknown,
   { what, mayBePassing, isOfPod }: FailedRequest,
 ): KubernetesError {
-  if (thrown instanceof KubernetesError) return thrown;
   const failure = apiFailureOf(thrown);
-  const text = failure ? `${failure.message} (${failure.status})` : otherFailure(thrown).reason;
+  const isUnanswered = thrown instanceof KubernetesError && thrown.code === 'ERR_CLUSTER_REQUEST';
+  if (!failure && !isUnanswered && thrown instanceof KubernetesError) return thrown;
+  const { reason } = otherFailure(isUnanswered ? thrown.cause : thrown);
+  const text = failure ? `${failure.message} (${failure.status})` : reason;
   const isForbidden = failure?.status === 403 && !isOfPod;
   const advice = isForbidden && !mayBePassing ? '; grant it by RBAC' : '';
   const message = `Cannot ${what}: ${redact(text)}${advice}`;
