@@ -11,14 +11,13 @@
  */
 import { Backoff } from '../core/backoff.js';
 import type { Clock } from '../core/clock.js';
-import { isTurnSpent, nextTurn, startTurnBudget } from '../core/event-loop.js';
 import type { Random } from '../core/random.js';
 import { sleep } from '../core/sleep.js';
-import { run } from '../core/steps.js';
+import { nextSlice, run } from '../core/steps.js';
 import type { ReadingCalls } from './calls.js';
 import { Disk, noAnswers } from './disk.js';
 import { Mounts } from './mounts.js';
-import type { Observation, Target } from './observation.js';
+import type { Target } from './observation.js';
 import { MissingSnapshot, type Snapshot } from './snapshot.js';
 import { TargetError } from './target-error.js';
 
@@ -49,20 +48,25 @@ export async function stableRead(target: Target, { fs, clock, random }: ReadingP
   const backoff = new Backoff({ firstDelayMs: FIRST_DELAY_MS, maxDelayMs: LONGEST_DELAY_MS, random });
   const end = clock.monotonic() + MAX_WAIT_MS;
   for (const path of target.paths) await Mounts.of(fs).ask(path);
-  let absence: Absence | undefined;
+  /** Since when nothing is there and nothing has changed there. */
+  let absence = { changedNs: -1n, attempts: 0, since: end };
   do {
     // A program that reads again and again must not starve its timers.
-    if (isTurnSpent()) await nextTurn();
-    startTurnBudget();
+    await run(nextSlice());
     const disk = new Disk(fs, Mounts.of(fs), clock, noAnswers());
     const seen = await run(target.look('all', disk));
     if (seen.kind === 'found' && seen.unreadable?.code === 'ERR_TARGET_DIRECTORY') throw seen.unreadable;
     if (seen.kind === 'found') return seen.snapshot;
     if (seen.kind === 'unreadable') throw seen.error;
     if (seen.kind === 'missing') {
-      absence = absenceAfter(absence, seen, clock.monotonic());
-      if (isMissing(absence, clock.monotonic())) return new MissingSnapshot(target.path);
-    } else absence = undefined;
+      const now = clock.monotonic();
+      const { isGap, changedNs } = seen;
+      if (changedNs !== absence.changedNs) absence = { changedNs, attempts: 0, since: now };
+      absence.attempts += 1;
+      const waited = now - absence.since;
+      if (absence.attempts >= MISSING_ATTEMPTS && waited >= (isGap ? LONGEST_GAP_MS : 0))
+        return new MissingSnapshot(target.path);
+    }
     await sleep(clock, backoff.next());
   } while (clock.monotonic() < end);
   throw new TargetError(
@@ -70,28 +74,4 @@ export async function stableRead(target: Target, { fs, clock, random }: ReadingP
     target.path,
     `Cannot read "${target.path}": it was replaced during every attempt for ${MAX_WAIT_MS / 1_000} s`,
   );
-}
-
-/** What has been missing at every attempt since `since`. */
-interface Absence {
-  readonly isGap: boolean;
-  readonly changedNs: bigint;
-  readonly attempts: number;
-  /** Monotonic ms. */
-  readonly since: number;
-}
-
-function absenceAfter(
-  before: Absence | undefined,
-  { isGap, changedNs }: Extract<Observation, { kind: 'missing' }>,
-  now: number,
-): Absence {
-  const isSame = before?.isGap === isGap && before.changedNs === changedNs;
-  return isSame
-    ? { ...before, attempts: before.attempts + 1 }
-    : { isGap, changedNs, attempts: 1, since: now };
-}
-
-function isMissing({ isGap, attempts, since }: Absence, now: number): boolean {
-  return attempts >= MISSING_ATTEMPTS && now - since >= (isGap ? LONGEST_GAP_MS : 0);
 }

@@ -5,11 +5,16 @@ import { join } from 'node:path';
 
 import { readVolume, ResilientWatcher, type FileSystem, type Snapshot } from 'resilient-watcher';
 import { FakeClock, KubeletVolume } from 'resilient-watcher/testing';
-import { expect, test } from 'vitest';
+import { expect, onTestFinished, test } from 'vitest';
 
 import type { Scheduled } from '../../src/core/clock.js';
 import { faultyFileSystem } from '../support/faulty-file-system.js';
+import { interceptedFs } from '../support/intercepted-fs.js';
 import { temporaryDirectory } from '../support/temporary-directory.js';
+
+/** What `statfs` calls them. */
+const NFS = 0x6969;
+const EXT4 = 0xef53;
 
 function texts({ files }: Snapshot): Record<string, string> {
   return Object.fromEntries([...files].map(([key, { content }]) => [key, String(content)]));
@@ -88,6 +93,70 @@ test('a volume without keys is missing while its link is, not an empty directory
   const meanwhile = (ms: number): unknown => ms === 60 && symlinkSync(revision, volume.path('..data'));
   const snapshot = await read(volume.directory, { meanwhile });
   expect(snapshot).toMatchObject({ kind: 'volume', revision });
+});
+
+test('a target that no link leads to is missing before the longest gap is over', async () => {
+  const path = join(temporaryDirectory(), 'file');
+  const meanwhile = (ms: number): unknown => ms === 100 && writeFileSync(path, 'late');
+  expect((await read(path, { meanwhile })).kind).toBe('missing');
+});
+
+test('a volume whose link is away for less than the longest gap is read', async () => {
+  const { volume, unlink, link } = volumeIn(temporaryDirectory());
+  unlink();
+  const meanwhile = (ms: number): unknown => ms === 450 && link();
+  expect(texts(await read(volume.directory, { meanwhile }))).toEqual({ a: 'content', b: 'content' });
+});
+
+test('a volume that appears without its link is waited for as long as any other gap', async () => {
+  const { volume, unlink, link } = volumeIn(temporaryDirectory());
+  unlink();
+  const away = `${volume.directory}.new`;
+  renameSync(volume.directory, away);
+  const meanwhile = (ms: number): void => {
+    if (ms === 10) renameSync(away, volume.directory);
+    if (ms === 450) link();
+  };
+  expect(texts(await read(volume.directory, { meanwhile }))).toEqual({ a: 'content', b: 'content' });
+});
+
+test('a group of which a path leads to a directory is refused, not read in part', async () => {
+  const { volume } = volumeIn(temporaryDirectory());
+  const reading = read([volume.path('a'), volume.directory]);
+  await expect(reading).rejects.toMatchObject({ code: 'ERR_TARGET_DIRECTORY', path: volume.directory });
+});
+
+test('a volume is read while one on a server that hangs is, even if the mount table cannot be read', async () => {
+  const root = temporaryDirectory();
+  const [local, remote] = [join(root, 'local'), join(root, 'remote')];
+  for (const directory of [local, remote]) new KubeletVolume(directory).publish({ a: 'content' });
+  let asked = 0;
+  let answer = (): void => undefined;
+  const answered = new Promise<void>((resolve) => (answer = resolve));
+  onTestFinished(() => answer());
+  const fs = interceptedFs(({ name, args, isSynchronous, make }) => {
+    const isRemote = String(args[0]).startsWith(remote);
+    if (name === 'statfs') return { type: isRemote ? NFS : EXT4 };
+    if (!isRemote || isSynchronous) return make();
+    asked += 1;
+    return answered.then(() => make());
+  }, 'hidden');
+  const hanging = readVolume(remote, { fs });
+  while (asked === 0) await new Promise((resolve) => setImmediate(resolve));
+  const { files } = await readVolume(local, { fs });
+  expect(files.get('a')?.content?.toString()).toBe('content');
+  answer();
+  expect((await hanging).files.size).toBe(1);
+});
+
+test('a program that reads a file again and again leaves the event loop its turns', async () => {
+  const file = join(temporaryDirectory(), 'file');
+  writeFileSync(file, 'content');
+  const watcher = new ResilientWatcher(file);
+  let turns = 0;
+  setImmediate(() => (turns += 1));
+  for (let count = 0; count < 2_000 && turns === 0; count += 1) await watcher.snapshot();
+  expect(turns).toBe(1);
 });
 
 test('a target that is replaced during every attempt is an error after a while', async () => {
