@@ -10,7 +10,9 @@
  * |                     | change of a directory for those who hold its lock    |
  * | remote or unknown   | none, since a call may never return                  |
  *
- * `atomicWriteFileSync` makes all calls synchronously.
+ * More than 64 KiB are read, written or listed as if the place was unknown: copying that much takes some ten microseconds.
+ * After each of many items, `HeldDirectory.pause` gives the event loop a turn if this one is spent. `atomicWriteFileSync`
+ * makes all calls synchronously.
  */
 import { errnoOf } from '../core/errno.js';
 import type { FileSystem } from '../core/file-system.js';
@@ -27,7 +29,8 @@ export interface Access {
 /** Where a directory is: in memory, on a local disk, on a server, or unknown. */
 export type Place = FileSystemKind['place'];
 
-/** Up to 64 KiB are read or written at once, more through the pool: see `callsFor`. */
+const SMALL_BYTES = 65_536;
+
 const AT_ONCE = [
   'lstat',
   'fstat',
@@ -55,9 +58,9 @@ export type Calls = {
 /** The tables built so far, by file system and place. */
 const known = new WeakMap<FileSystem, Map<string, Calls>>();
 
-/** The calls for a directory at this place. */
-export function callsAt(place: Place, { fs, isBlocking }: Access): Calls {
-  const key = isBlocking ? 'memory' : place;
+/** The calls for a directory at this place; those that read, write or list, for this much. */
+export function callsAt(place: Place, { fs, isBlocking }: Access, bytes: number | bigint = 0): Calls {
+  const key = isBlocking ? 'memory' : bytes > SMALL_BYTES ? 'unknown' : place;
   let calls = known.get(fs);
   if (!calls) known.set(fs, (calls = new Map<string, Calls>()));
   let found = calls.get(key);

@@ -14,9 +14,6 @@ const { O_DIRECTORY = 0, O_NOFOLLOW = 0, O_NONBLOCK = 0 } = constants as Partial
 /** The errors of `open` with these flags for what is missing and for a link (ENOTDIR on Linux, ELOOP elsewhere). */
 const NO_DIRECTORY = ['ENOENT', 'ENOTDIR', 'ELOOP'];
 
-/** Copying or listing this much takes some ten microseconds. Anything larger goes through the thread pool. */
-const SMALL_BYTES = 65_536;
-
 const MAX_CHUNK_BYTES = 2 ** 20;
 
 /** An open directory. */
@@ -70,7 +67,7 @@ export class HeldDirectory {
 
   /** The calls to read, write or list this much. */
   callsFor(bytes: number | bigint): Calls {
-    return bytes > SMALL_BYTES ? callsAt('unknown', this.access) : this.calls;
+    return callsAt(this.place, this.access, bytes);
   }
 
   /** The status of an entry, without following a link; undefined if there is none. */
@@ -205,7 +202,7 @@ export class HeldDirectory {
     if (failures.length > 0) throw failures[0];
   }
 
-  /** Gives the event loop a turn if the library has worked for a while. Call it after each of many items. */
+  /** Gives the event loop a turn if this one is spent. Call it after each of many items. */
   pause(): Steps<void> {
     return this.access.isBlocking ? done(undefined) : nextSlice();
   }

@@ -153,8 +153,7 @@ function* publish(write: Replacement, file: PendingFile): Steps<boolean> {
   for (const other of earlier) other.isOvertaken = true;
   progress.step = 'sync-directory';
   if (settings.durability === 'full') yield* directory.sync();
-  // On any other file system, the write has waited for the thread pool.
-  if (directory.place === 'memory') yield* directory.pause();
+  yield* directory.pause();
   return true;
 }
 
@@ -171,7 +170,7 @@ function* abandon({ directory, progress }: Replacement, file: PendingFile): Step
 }
 
 /** Follows the links at the end of a path, and opens the directory of the file. The caller closes it. */
-export function* openDestination(
+function* openDestination(
   path: string,
   settings: ReplaceSettings,
   isBlocking: boolean,

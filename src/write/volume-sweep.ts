@@ -48,9 +48,8 @@ function* pendingRevisions(volume: HeldDirectory): Steps<Set<string | undefined>
   if (names.includes(KUBELET_PENDING_LINK)) yield* removeUnfinished(volume, KUBELET_PENDING_LINK);
   const links = names.filter((name) => isNameOf('link', name));
   const revisions = new Set<string | undefined>();
-  for (const link of yield* removeAbandoned(volume, links)) {
+  yield* volume.forEach(yield* removeAbandoned(volume, links), function* (link) {
     revisions.add(yield* volume.readlink(link));
-    yield* volume.pause();
-  }
+  });
   return revisions;
 }
