@@ -54,7 +54,7 @@ export interface ComponentStatus {
 export interface ComponentEvents {
   /**
    * A listener failed (`ListenerError`), or a failure that does not recover by itself. Without a listener, it becomes a
-   * process warning.
+   * process warning, unless `logTo` or `observe` tells all of it.
    */
   error: [error: Error];
 }
@@ -100,9 +100,9 @@ export function asPart<Events extends ComponentEvents>(
  * emits with `dispatch()`.
  *
  * Its events are those of `eventemitter3`, but listeners cannot affect the component or each other. When a listener
- * throws or rejects, a `ListenerError` is emitted on `error`; an `error` without a listener becomes a process warning.
- * So does the first event of each name that says what does not work (`unreadable`, `rejected`, `reverted`, `warning`,
- * `retry`, `undelivered`, `failed`, `expired`), unless a listener, `logTo` or `observe` hears it.
+ * throws or rejects, a `ListenerError` is emitted on `error`; without a listener of `error`, it becomes a process warning.
+ * So do every other `error`, and the first event of each name that says what does not work (`unreadable`, `rejected`,
+ * `reverted`, `warning`, `retry`, `undelivered`, `failed`, `expired`), unless a listener, `logTo` or `observe` hears it.
  */
 export abstract class Component<
   Events extends ComponentEvents,
@@ -229,8 +229,7 @@ export abstract class Component<
     const [payload] = args as readonly unknown[];
     if (isObserved(name)) this.#publish(name, this.telemetryOf(name, Object(payload) as object));
     const isHeard = super.emit(event, ...args);
-    if (!isHeard && name === 'error') warnOf(payload as Error);
-    else if (!isHeard) this.#unheard.emitted(this, name, payload);
+    if (!isHeard) this.#unheard.emitted(this, name, payload);
     return isHeard;
   }
 

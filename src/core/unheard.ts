@@ -1,16 +1,21 @@
 /**
  * Events that say what does not work, and that nobody hears. Silence would look like success, so the first one of each
- * name becomes a process warning.
+ * name, and each `error`, becomes a process warning.
  *
  * | heard by                                                | the warning |
  * |---------------------------------------------------------|-------------|
  * | a listener, or the component of which this one is a part | none        |
  * | `logTo`, `observe` with `point`, a channel's subscriber  | none        |
  * | metrics, spans, `for await`, `status()`, health checks   | one         |
+ *
+ * Telemetry does not show what a function of the application threw, nor where. Such an `error` is a warning unless a
+ * listener hears it.
  */
+import { ListenerError } from './errors.js';
+import { warnOf } from './listener-guards.js';
+import { ResilientError } from './resilient-error.js';
 import { isHeardByTelemetry } from './telemetry.js';
 
-/** `error` is not among them: each one that nobody hears is a warning. */
 const TROUBLE: ReadonlySet<string> = new Set([
   'unreadable',
   'rejected',
@@ -39,6 +44,10 @@ export class UnheardEvents {
     event: string,
     payload: unknown,
   ): void {
+    if (event === 'error') {
+      if (!isHeardByTelemetry(event) || !isShown(payload)) warnOf(payload as Error);
+      return;
+    }
     if (!TROUBLE.has(event) || this.#warned.has(event) || isHeardByTelemetry(event)) return;
     this.#warned.add(event);
     const { kind, name } = component;
@@ -50,4 +59,9 @@ export class UnheardEvents {
       detail: `Nothing listens to "${event}", so only the first one is shown: add a listener, or log all events with logTo(console)`,
     });
   }
+}
+
+/** Whether telemetry shows the message of an error. */
+function isShown(error: unknown): boolean {
+  return error instanceof ResilientError && !(error instanceof ListenerError);
 }

@@ -43,7 +43,8 @@ export interface ResilientWatcherEvents extends ComponentEvents {
   warning: [warning: WatcherWarning];
   /**
    * A listener or a function in `recursive.ignore` failed (`ListenerError`), or `maxRestarts` was reached and the target
-   * is only polled from now on (`BackendError`). Without a listener, it becomes a process warning.
+   * is only polled from now on (`BackendError`). Without a listener, it becomes a process warning; the second one not if
+   * `logTo` or `observe` tells it.
    */
   error: [error: ListenerError | BackendError];
 }

@@ -175,3 +175,48 @@ test('an action that fails is a process warning', () => {
   expect(stderr).toContain('[ERR_ACTION_FAILED] ActionError: ReloadAction "nginx": failed: ');
   expect(warningsIn(stderr)).toBe(1);
 });
+
+/** A refresher that cannot work: its `error` is of the library. */
+const failing = (listening: string): string => `
+  import { logTo, observe, TokenError, TokenRefresher } from 'resilient-watcher';
+  const requestToken = async () => { throw new TokenError('ERR_TOKEN_CLIENT', 'the package is missing'); };
+  const refresher = new TokenRefresher({ client: { requestToken }, tokenFile: false });
+  ${listening}
+  await refresher.start().catch(() => {});
+  await refresher.close();`;
+
+const logging = `
+  const log = (fields, text) => process.stdout.write(text);
+  logTo({ debug: log, info: log, warn: log, error: log });`;
+
+test('an error that nobody hears is a process warning', () => {
+  const stderr = stderrOf(failing(''));
+  expect(stderr).toContain('[ERR_TOKEN_CLIENT] TokenError: the package is missing');
+  expect(warningsIn(stderr)).toBe(1);
+  expect(warningsIn(stderrOf(failing('observe({ settled() {} });')))).toBe(1);
+});
+
+test.each([
+  ['a listener', `refresher.on('error', () => {});`],
+  ['logTo', logging],
+  ['observe', 'observe({ point() {} });'],
+])('an error is no process warning with %s', (_, listening) => {
+  expect(stderrOf(failing(listening))).toBe('');
+});
+
+/** A listener that fails: what it threw is shown by no log. */
+const throwing = (listening: string): string => `
+  import { logTo, ResilientWatcher } from 'resilient-watcher';
+  writeFileSync(directory + '/app.yaml', '');
+  const watcher = new ResilientWatcher(directory + '/app.yaml');
+  watcher.on('change', function onConfig() { throw new Error('no such field'); });
+  ${listening}
+  await watcher.start();
+  await watcher.close();`;
+
+test('what a listener throws is a process warning even with a log, which shows neither it nor its place', () => {
+  const stderr = stderrOf(throwing(logging));
+  expect(stderr).toMatch(/ListenerError: A listener of "change" failed: no such field[\s\S]*at \S*onConfig /);
+  expect(warningsIn(stderr)).toBe(1);
+  expect(stderrOf(throwing(`${logging} watcher.on('error', () => {});`))).toBe('');
+});
