@@ -34,7 +34,7 @@ const BUDGETS: Readonly<Record<string, number>> = {
   'resilient-watcher/otel': 8.5,
   'resilient-watcher/prometheus': 8,
   'resilient-watcher/testing': 7.5,
-  'resilient-watcher/tls': 55,
+  'resilient-watcher/tls': 56,
   'resilient-watcher/trust': 52,
   '@resilient-watcher/cli/action': 6.5,
   '@resilient-watcher/cli/manifests': 4.5,
