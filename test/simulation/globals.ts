@@ -36,7 +36,11 @@ Object.assign(globalThis, {
   clearImmediate: time.clearImmediate,
 });
 process.hrtime = Object.assign((): [number, number] => [0, 0], {
-  bigint: () => BigInt(Math.round(time.monotonic() * 1e6)),
+  bigint: () => {
+    const ms = time.monotonic();
+    const whole = Math.floor(ms);
+    return BigInt(whole) * 1_000_000n + BigInt(Math.round((ms - whole) * 1e6));
+  },
 });
 Math.random = () => random();
 const randomUUID = (): string =>

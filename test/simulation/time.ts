@@ -6,8 +6,11 @@
 /** The wall clock at the beginning of each schedule, epoch ms. */
 const EPOCH = Date.UTC(2030, 0, 1);
 
-/** Schedules begin weeks apart, so that what is done once an hour is done in each, and periods begin alike, also of 700 ms. */
-const WEEK_MS = 7 * 24 * 3_600_000;
+/**
+ * Schedules begin this far apart, so that what is done once an hour is done in each, and periods begin alike, also those of
+ * 700 ms. If it were weeks, the clock would lose digits after some thousand schedules.
+ */
+const APART_MS = 7 * 3_600_000;
 
 interface Timer {
   readonly at: number;
@@ -25,7 +28,7 @@ let immediates: { readonly id: number; readonly run: () => void }[] = [];
 
 /** Begins a schedule. */
 export function resetTime(): void {
-  began = (Math.floor((began + now) / WEEK_MS) + 2) * WEEK_MS;
+  began = (Math.floor((began + now) / APART_MS) + 2) * APART_MS;
   now = 0;
   orders = 0;
   timers = [];
