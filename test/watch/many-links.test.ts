@@ -8,6 +8,7 @@ import { expect, test } from 'vitest';
 
 import type { FileSystem } from '../../src/core/file-system.js';
 import { interceptedFs } from '../support/intercepted-fs.js';
+import { some } from '../support/rounds.js';
 import { temporaryDirectory } from '../support/temporary-directory.js';
 
 const LINKS = 250;
@@ -92,23 +93,26 @@ const KINDS: Readonly<Record<string, (links: string, others: string) => string>>
   },
 };
 
-test.each(Object.entries(KINDS))('the event loop has its turns while there are many %s', async (_, make) => {
-  const root = temporaryDirectory();
-  const [links, others] = [join(root, 'links'), join(root, 'others')];
-  for (const directory of [links, others]) mkdirSync(directory);
-  const path = make(links, others);
-  const { fs, counts } = countingFs();
-  const watcher = new ResilientWatcher(path, {
-    fs,
-    backend: 'fs',
-    resyncIntervalMs: 0,
-    recursive: { followLinks: true },
-  });
-  await watcher.start();
-  expect(counts.most).toBeLessThan(MOST_CALLS_IN_A_TURN);
-  renameSync(others, `${others}.old`);
-  await watcher.check();
-  expect(counts.most).toBeLessThan(MOST_CALLS_IN_A_TURN);
-  await watcher.close();
-  expect(counts.most).toBeLessThan(MOST_CALLS_IN_A_TURN);
-});
+test.each(some(Object.entries(KINDS), 2, 1))(
+  'the event loop has its turns while there are many %s',
+  async (_, make) => {
+    const root = temporaryDirectory();
+    const [links, others] = [join(root, 'links'), join(root, 'others')];
+    for (const directory of [links, others]) mkdirSync(directory);
+    const path = make(links, others);
+    const { fs, counts } = countingFs();
+    const watcher = new ResilientWatcher(path, {
+      fs,
+      backend: 'fs',
+      resyncIntervalMs: 0,
+      recursive: { followLinks: true },
+    });
+    await watcher.start();
+    expect(counts.most).toBeLessThan(MOST_CALLS_IN_A_TURN);
+    renameSync(others, `${others}.old`);
+    await watcher.check();
+    expect(counts.most).toBeLessThan(MOST_CALLS_IN_A_TURN);
+    await watcher.close();
+    expect(counts.most).toBeLessThan(MOST_CALLS_IN_A_TURN);
+  },
+);
