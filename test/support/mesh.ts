@@ -14,7 +14,7 @@ import { expect, onTestFinished } from 'vitest';
 import { rounds } from './rounds.js';
 import { temporaryDirectory } from './temporary-directory.js';
 
-const ROTATIONS = rounds(12, 500);
+const ROTATIONS = rounds(6, 500);
 /** The root of the mesh is replaced so often: added, then used, then the old one removed. */
 const STAGES = 6;
 
