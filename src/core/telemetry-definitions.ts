@@ -96,9 +96,26 @@ export function telemetryOf(kind: string): ComponentTelemetry | undefined {
   return tables.get(kind);
 }
 
-/** Calls back with each table, now and when it is added. Returns a function that ends it. */
-export function followTelemetry(follower: (table: ComponentTelemetry) => void): () => void {
-  for (const table of tables.values()) follower(table);
-  followers.add(follower);
-  return () => void followers.delete(follower);
+/**
+ * Calls back once with each entry of one kind: those of the library, and those of the tables, now and when one is added.
+ * Returns a function that ends it.
+ */
+export function followTelemetry<Entry>(
+  own: Readonly<Record<string, Entry>>,
+  entriesOf: (table: ComponentTelemetry) => Readonly<Record<string, Entry>> | undefined,
+  follower: (name: string, entry: Entry) => void,
+): () => void {
+  const known = new Set<string>();
+  const add = (entries: Readonly<Record<string, Entry>> = {}): void => {
+    for (const [name, entry] of Object.entries(entries)) {
+      if (known.has(name)) continue;
+      known.add(name);
+      follower(name, entry);
+    }
+  };
+  const addTable = (table: ComponentTelemetry): void => add(entriesOf(table));
+  add(own);
+  for (const table of tables.values()) addTable(table);
+  followers.add(addTable);
+  return () => void followers.delete(addTable);
 }

@@ -15,8 +15,6 @@ import type {
 import { followTelemetry, telemetryOf } from './telemetry-definitions.js';
 import { fieldsOf, POINTS, type ErrorSummary, type PointName } from './telemetry-points.js';
 
-export const pointNames = Object.keys(POINTS) as readonly PointName[];
-
 const points = new Map<string, Channel>();
 type OperationChannel = TracingChannel<unknown, OperationMessage>;
 
@@ -32,18 +30,10 @@ export const operations: Readonly<Record<OperationName, OperationChannel>> = {
   publish: operation('publish'),
 };
 
-export const operationNames = Object.keys(operations) as readonly OperationName[];
-
 /** Calls back with each name, those of the library and of the packages, as soon as it is known. Returns a function that ends it. */
 export function followNames(of: 'events' | 'operations', follower: (name: string) => void): () => void {
-  const known = new Set<string>();
-  const add = (name: string): void => {
-    if (known.has(name)) return;
-    known.add(name);
-    follower(name);
-  };
-  (of === 'events' ? pointNames : operationNames).forEach(add);
-  return followTelemetry((table) => Object.keys(table[of] ?? {}).forEach(add));
+  const own: Readonly<Record<string, unknown>> = of === 'events' ? POINTS : operations;
+  return followTelemetry(own, (table) => table[of], follower);
 }
 
 followNames('events', (name) => points.set(name, channel(`resilient-watcher:${name}`)));

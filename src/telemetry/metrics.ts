@@ -99,16 +99,7 @@ export const METRICS = {
 
 /** Calls back with each metric of the library and of the packages as soon as it is known. Returns a function that ends it. */
 export function followMetrics(follower: (name: string, metric: Metric) => void): () => void {
-  const known = new Set<string>();
-  const add = (metrics: Readonly<Record<string, Metric>>): void => {
-    for (const [name, metric] of Object.entries(metrics)) {
-      if (known.has(name)) continue;
-      known.add(name);
-      follower(name, metric);
-    }
-  };
-  add(METRICS);
-  return followTelemetry(({ metrics = {} }) => add(metrics));
+  return followTelemetry<Metric>(METRICS, ({ metrics }) => metrics, follower);
 }
 
 /** The name of a metric for OpenTelemetry. */

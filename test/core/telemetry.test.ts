@@ -5,7 +5,8 @@ import { expect, onTestFinished, test } from 'vitest';
 import { Component, type ComponentEvents, type ComponentStatus } from '../../src/core/component.js';
 import { systemClock } from '../../src/core/clock.js';
 import { TargetError } from '../../src/fs/target-error.js';
-import { pointNames, runningComponents, traceSync } from '../../src/core/telemetry.js';
+import { runningComponents, traceSync } from '../../src/core/telemetry.js';
+import { POINTS } from '../../src/core/telemetry-points.js';
 
 interface Events extends ComponentEvents {
   change: [change: object];
@@ -36,7 +37,7 @@ class Sample extends Component<Events, ComponentStatus> {
 /** Records the messages of every point channel that are about `component`. */
 function messagesAbout(component: string): [string, Record<string, unknown>][] {
   const messages: [string, Record<string, unknown>][] = [];
-  for (const name of pointNames) {
+  for (const name of Object.keys(POINTS)) {
     const listener = (message: unknown): void => {
       const { component: handle, ...rest } = message as { component: { name: string } };
       if (handle.name === component) messages.push([name, rest]);

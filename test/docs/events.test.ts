@@ -6,8 +6,7 @@ import { ReloadAction } from '@resilient-watcher/cli/action';
 import { PodSync } from '@resilient-watcher/sync-pods';
 import { expect, test } from 'vitest';
 
-import { pointNames } from '../../src/core/telemetry.js';
-import { fieldsOf } from '../../src/core/telemetry-points.js';
+import { fieldsOf, POINTS, type PointName } from '../../src/core/telemetry-points.js';
 import { telemetryOf } from '../../src/core/telemetry-definitions.js';
 import { METRICS, prometheusName } from '../../src/telemetry/metrics.js';
 import { pages, root, textOf } from './markdown.js';
@@ -66,6 +65,7 @@ test('each point channel of the library is in the table of its page, with the fi
     names: codeIn(names),
     fields: codeIn(fields),
   }));
+  const pointNames = Object.keys(POINTS) as PointName[];
   expect(rows.flatMap(({ names }) => names).sort()).toEqual([...pointNames].sort());
   for (const { names, fields } of rows) {
     const published = pointNames.filter((name) => names.includes(name)).flatMap((name) => fieldsOf(name));
