@@ -174,10 +174,10 @@ export class KnownVolume {
   }
 
   /** The files of the known revision that a look verifies besides those that links lead to. */
-  #unverified({ files }: VolumeReading, extent: Extent): Iterable<FileSnapshot> {
-    if (extent === 'all') return files.values();
-    if (extent === 'hints') return [];
-    return [...this.#rotation.next(files, VERIFIED_AT_ONCE)].map(([, file]) => file);
+  *#unverified({ files, routes }: VolumeReading, extent: Extent): Iterable<FileSnapshot> {
+    if (extent === 'hints') return;
+    const entries = extent === 'all' ? files : this.#rotation.next(files, VERIFIED_AT_ONCE);
+    for (const [key, file] of entries) if (!routes.all.has(key)) yield file;
   }
 }
 
