@@ -27,7 +27,7 @@ export interface Health {
  * |-----------------------------------|---------------------------------------|--------------------------------------|
  * | `ResilientWatcher`                | a check ended in the last 3 intervals | contents have been read              |
  * | `ConfigLoader`                    | always                                | loaded, and the last reload was good |
- * | `TokenRefresher`                  | always                                | healthy, with an unexpired token     |
+ * | `TokenRefresher`                  | always                                | an unexpired token                   |
  * | `TokenFile`, `TlsFiles`           | always                                | an unexpired token or certificate    |
  * | `AtomicVolume`, `VolumePublisher` | always                                | not closed                           |
  * | others                            | always                                | running, unless its page says more   |

@@ -5,7 +5,7 @@
  *
  * | connection                | a CA is removed                                              | `drainMs` later |
  * |---------------------------|--------------------------------------------------------------|-----------------|
- * | in its handshake          | its generation is over: it is refused, by whoever made it    | –               |
+ * | in its handshake          | its generation is over: its server or client refuses it      | –               |
  * | in use                    | nothing new begins on it; its user ends it, and it is counted| is destroyed    |
  * | that is ending already    | is not ended or counted again                                | as before       |
  * | that fails to end         | holds up no other                                            | is destroyed    |
@@ -79,7 +79,7 @@ export class Generations<Connection extends Endable> {
   }
 }
 
-/** Ends connections, also if whoever has made them is no longer in use then. Returns how many. */
+/** Ends connections, even if the server or client that made them is closed meanwhile. Returns how many. */
 export function endEach<Connection extends Endable>(
   connections: readonly Connection[],
   end: (connection: Connection) => unknown = () => {},
