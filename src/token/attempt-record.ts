@@ -1,7 +1,6 @@
 import type { TokenError } from '../core/token-error.js';
-import { isoTime } from '../core/clock.js';
 import type { TokenLease } from './lease.js';
-import { DATE_LEEWAY_MS } from './token.js';
+import { DATE_LEEWAY_MS, latenessOf } from './token.js';
 import type { TokenRefresherEvents, TokenRefresherStatus } from './refresher-status.js';
 
 type Recorded = Pick<
@@ -86,11 +85,8 @@ export class AttemptRecord {
   }
 
   #staleness({ token }: TokenLease): TokenRefresherEvents['warning'][0] {
-    const [due, end] = [isoTime(token.expiresAt), isoTime(token.notAfter)];
     const why = this.recorded.consecutiveFailures > 0 ? this.error?.message : undefined;
-    const reason = why ?? 'no newer one is issued';
-    const message = `The token should have been replaced at ${due}, and is accepted until ${end}: ${reason}`;
-    return { code: 'stale', message };
+    return { code: 'stale', message: `The ${latenessOf(token)}: ${why ?? 'no newer one is issued'}` };
   }
 
   /** Returns whether the refresher was healthy before. */

@@ -1,6 +1,6 @@
 import { TokenError } from '../core/token-error.js';
 import { Alarm } from '../core/alarm.js';
-import { dateOrNull, isoTime } from '../core/clock.js';
+import { dateOrNull } from '../core/clock.js';
 import { checkPath, divideOptions, oneOf } from '../core/options.js';
 import { markHandled } from '../core/outcome.js';
 import { expiryVerdict, seconds, type StatusDescription } from '../core/status-description.js';
@@ -13,7 +13,7 @@ import {
   type WatchedValueStatus,
 } from '../watch/watched-value.js';
 import { MAX_TOKEN_BYTES, tokenIn } from './read-token.js';
-import { DATE_LEEWAY_MS, type ServiceAccountToken, type TokenFormat } from './token.js';
+import { DATE_LEEWAY_MS, latenessOf, type ServiceAccountToken, type TokenFormat } from './token.js';
 
 /** Options of `TokenFile`. All are optional, and `undefined` means the default. */
 export interface TokenFileOptions extends WatchedValueOptions {
@@ -158,8 +158,7 @@ export class TokenFile extends WatchedValue<ServiceAccountToken, TokenFileEvents
       return;
     }
     this.#reportedStale = token;
-    const [due, end] = [isoTime(token.expiresAt), isoTime(token.notAfter)];
-    const message = `"${this.path}": the token should have been replaced at ${due}, and is accepted until ${end}; see why kubelet does not renew it`;
+    const message = `"${this.path}": the ${latenessOf(token)}; see why kubelet does not renew it`;
     this.dispatch('warning', { code: 'stale', message });
   }
 

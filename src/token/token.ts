@@ -10,6 +10,11 @@ export const DATE_LEEWAY_MS = 60_000;
 /** `jwt`: has dates, and must be complete. `opaque`: any text that fits a header; never expires. */
 export type TokenFormat = 'jwt' | 'opaque';
 
+/** For messages: since when a token is late, and until when it is accepted. */
+export function latenessOf({ expiresAt, notAfter }: TokenDates): string {
+  return `token should have been replaced at ${isoTime(expiresAt)}, and is accepted until ${isoTime(notAfter)}`;
+}
+
 /** When a token is valid, epoch ms. */
 export interface TokenDates {
   /** When the token was issued (`iat`). */
