@@ -253,6 +253,11 @@ export function isPath(value: unknown): value is string | URL {
   return value instanceof URL && value.protocol === 'file:';
 }
 
+const A_PATH = 'a non-empty string without NUL bytes or a file: URL';
+
+/** The option of a path, which `checkPath` makes a string. Default: none. */
+export const PATH_OPTION = matching<string | URL | undefined>(undefined, A_PATH, isPath);
+
 /**
  * A path as a string.
  * @throws {TypeError} when it is neither a non-empty string without NUL bytes nor a `file:` URL.
@@ -260,9 +265,7 @@ export function isPath(value: unknown): value is string | URL {
 export function checkPath(owner: string, name: string, path: unknown): string {
   if (!isPath(path)) {
     const got = path instanceof URL ? path.protocol : describe(path);
-    throw new TypeError(
-      `${owner}: ${name} must be a non-empty string without NUL bytes or a file: URL, got ${got}`,
-    );
+    throw new TypeError(`${owner}: ${name} must be ${A_PATH}, got ${got}`);
   }
   return typeof path === 'string' ? path : fileURLToPath(path);
 }

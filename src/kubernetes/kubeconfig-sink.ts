@@ -3,7 +3,7 @@ import { resolve } from 'node:path';
 
 import type { AtomicWriteFileOptions } from '../write/write-options.js';
 import { errnoOf } from '../core/errno.js';
-import { checkPath, flag, isPath, matching, required, resolveOptions } from '../core/options.js';
+import { checkPath, flag, PATH_OPTION, required, resolveOptions } from '../core/options.js';
 import { systemRandom } from '../core/random.js';
 import { SerialQueue } from '../core/serial-queue.js';
 import { readFileIfAny } from '../fs/read-file.js';
@@ -31,16 +31,10 @@ export interface KubeconfigSinkOptions
   readonly merge?: boolean | undefined;
 }
 
-const path = matching<string | URL | undefined>(
-  undefined,
-  'a non-empty string without NUL bytes or a file: URL',
-  isPath,
-);
-
 const OPTIONS = {
-  path: required(path),
+  path: required(PATH_OPTION),
   ...KUBECONFIG_OPTIONS,
-  caFile: path,
+  caFile: PATH_OPTION,
   merge: flag(false),
   ...SINK_OPTIONS,
 };
