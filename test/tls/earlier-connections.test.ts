@@ -14,9 +14,9 @@ import { CertificateSigner } from '@resilient-watcher/local-api-server';
 import { FakeClock, KubeletVolume } from 'resilient-watcher/testing';
 import { serveTls, TlsFiles, undiciDispatcher } from 'resilient-watcher/tls';
 import { request } from 'undici';
-import { describe, expect, onTestFinished, test, vi } from 'vitest';
+import { describe, expect, onTestFinished, test } from 'vitest';
 
-import { systemClock } from '../../src/core/clock.js';
+import { heldTimers } from '../support/held-timers.js';
 import { temporaryDirectory } from '../support/temporary-directory.js';
 import { listen } from '../support/tls-clients.js';
 
@@ -413,15 +413,7 @@ test('a request of undiciDispatcher() that is in flight ends in 30 s, also if th
   const failure = request(`https://127.0.0.1:${port}/`, { dispatcher }).catch((error: unknown) => error);
   await expect.poll(() => begun).toEqual(['/']);
   const closed = dispatcher.close();
-  // The clock is not an option here.
-  const { schedule } = systemClock;
-  const due: (() => void)[] = [];
-  const spy = vi.spyOn(systemClock, 'schedule').mockImplementation((callback, delayMs, how) => {
-    if (delayMs !== 30_000) return schedule.call(systemClock, callback, delayMs, how);
-    due.push(callback);
-    return { cancel: () => {} };
-  });
-  onTestFinished(() => spy.mockRestore());
+  const due = heldTimers();
   await client.removeCa();
   expect(client.files.status().endedConnections).toBe(1);
   for (const callback of due) callback();

@@ -4,61 +4,24 @@ import { createServer as createHttpServer } from 'node:http';
 import { createSecureServer } from 'node:http2';
 import { createServer, get, type AgentOptions } from 'node:https';
 import { connect as connectTcp } from 'node:net';
-import { join } from 'node:path';
 import type { Duplex } from 'node:stream';
-import { connect, createServer as createTlsServer, type ConnectionOptions, type TLSSocket } from 'node:tls';
+import { createServer as createTlsServer, type TLSSocket } from 'node:tls';
 
-import { CertificateSigner, type IssuedCertificate } from '@resilient-watcher/local-api-server';
-import { FakeClock, KubeletVolume } from 'resilient-watcher/testing';
-import { httpsAgent, serveTls, sniCallback, TlsFiles, undiciDispatcher } from 'resilient-watcher/tls';
+import { FakeClock } from 'resilient-watcher/testing';
+import { httpsAgent, serveTls, sniCallback, undiciDispatcher } from 'resilient-watcher/tls';
 import { upgrade } from 'undici';
-import { expect, onTestFinished, test, vi } from 'vitest';
+import { expect, onTestFinished, test } from 'vitest';
 
-import { systemClock } from '../../src/core/clock.js';
-import { temporaryDirectory } from '../support/temporary-directory.js';
+import { heldTimers } from '../support/held-timers.js';
+import { both, client, dial, H2, mount, own, PREFACE } from '../support/leaving-ca.js';
 import { listen } from '../support/tls-clients.js';
 
 const [MAJOR = 0] = process.versions.node.split('.').map(Number);
-const root = new CertificateSigner({ name: 'root' });
-const leaving = new CertificateSigner({ name: 'leaving' });
-const own = root.issue({ dnsNames: ['localhost'] });
-const client = root.issue({ commonName: 'client' });
-const both = `${root.certificate}${leaving.certificate}`;
 
-interface Mounted {
-  readonly files: TlsFiles;
-  readonly publish: (issued: IssuedCertificate, ca?: string) => Promise<void>;
-  readonly removeCa: () => Promise<void>;
-}
-
-function mount(issued: IssuedCertificate): Mounted {
-  const volume = new KubeletVolume(join(temporaryDirectory(), 'credentials'));
-  const write = ({ chain, key }: IssuedCertificate, ca?: string): void =>
-    void volume.publish({ 'tls.crt': chain, 'tls.key': key, ...(ca && { 'ca.crt': ca }) });
-  write(issued, both);
-  const files = new TlsFiles(volume.directory);
-  onTestFinished(() => files.close());
-  const publish: Mounted['publish'] = async (next, ca) => {
-    write(next, ca);
-    await files.check();
-  };
-  return { files, publish, removeCa: () => publish(issued, root.certificate) };
-}
-
-/** Without a client certificate the handshake fails, so each connection presents one. */
-function dial(port: number, options: ConnectionOptions = {}): TLSSocket {
-  const identity = { ca: root.certificate, cert: client.chain, key: client.key };
-  const socket = connect({ port, host: '127.0.0.1', servername: 'localhost', ...identity, ...options });
-  onTestFinished(() => void socket.destroy());
-  return socket.on('error', () => {});
-}
-
-/** HTTP/2 by hand: the preface and empty settings, and the request of a stream. */
-const PREFACE = Buffer.from('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0', 'latin1');
+/** HTTP/2 by hand: the request of a stream, and a ping. */
 const requestOn = (stream: number): Buffer =>
   Buffer.from([0, 0, 6, 1, 5, 0, 0, 0, stream, 0x82, 0x87, 0x84, 0x41, 1, 0x61]);
 const PING = Buffer.from([0, 0, 8, 6, 0, 0, 0, 0, 0, ...Buffer.alloc(8)]);
-const H2 = { ALPNProtocols: ['h2'] };
 
 test('a connection of plain TLS that has negotiated h2 ends', async () => {
   const { files, removeCa } = mount(own);
@@ -232,15 +195,7 @@ test('an upgraded connection of undiciDispatcher() ends in 30 s', async () => {
     socket.on('error', () => {}),
     'close',
   );
-  // The clock is not an option here.
-  const { schedule } = systemClock;
-  const due: (() => void)[] = [];
-  const spy = vi.spyOn(systemClock, 'schedule').mockImplementation((callback, delayMs, how) => {
-    if (delayMs !== 30_000) return schedule(callback, delayMs, how);
-    due.push(callback);
-    return { cancel: () => {} };
-  });
-  onTestFinished(() => spy.mockRestore());
+  const due = heldTimers();
   await removeCa();
   expect(due.length).toBeGreaterThan(0);
   expect(socket.destroyed).toBe(false);

@@ -1,60 +1,30 @@
 /** A CA is removed: connections made before end, do not come back by a resumed session, and no call of others is lost. */
 import { once } from 'node:events';
 import { connect as connectTcp, createServer as createTcpServer } from 'node:net';
-import { join } from 'node:path';
-import { connect, type ConnectionOptions, type TLSSocket } from 'node:tls';
+import type { TLSSocket } from 'node:tls';
 
 import { status } from '@grpc/grpc-js';
 import { grpcChannelCredentials, grpcServerCredentials } from '@resilient-watcher/grpc';
-import { CertificateSigner, type IssuedCertificate } from '@resilient-watcher/local-api-server';
-import { KubeletVolume } from 'resilient-watcher/testing';
-import { TlsFiles } from 'resilient-watcher/tls';
-import { expect, onTestFinished, test } from 'vitest';
+import { expect, test } from 'vitest';
 
+import {
+  both,
+  client,
+  dial,
+  H2,
+  leaving,
+  mount,
+  own,
+  PREFACE,
+  root,
+  type Mounted,
+} from '../../../test/support/leaving-ca.js';
 import { rounds } from '../../../test/support/rounds.js';
-import { temporaryDirectory } from '../../../test/support/temporary-directory.js';
 import { keepDoing, listen, repeatable } from '../../../test/support/tls-clients.js';
 import { EchoClient, startGrpc } from './echo.js';
 
 /** Before 22.17, Node.js does not tell which calls a connection has in flight. */
 const KNOWS_STREAMS = Number(process.versions.node.split('.')[0]) >= 22;
-const root = new CertificateSigner({ name: 'root' });
-const leaving = new CertificateSigner({ name: 'leaving' });
-const own = root.issue({ dnsNames: ['localhost'] });
-const client = root.issue({ commonName: 'client' });
-const both = `${root.certificate}${leaving.certificate}`;
-
-interface Mounted {
-  readonly files: TlsFiles;
-  readonly publish: (issued: IssuedCertificate, ca?: string) => Promise<void>;
-  readonly removeCa: () => Promise<void>;
-}
-
-function mount(issued: IssuedCertificate): Mounted {
-  const volume = new KubeletVolume(join(temporaryDirectory(), 'credentials'));
-  const write = ({ chain, key }: IssuedCertificate, ca = both): void =>
-    void volume.publish({ 'tls.crt': chain, 'tls.key': key, 'ca.crt': ca });
-  write(issued);
-  const files = new TlsFiles(volume.directory);
-  onTestFinished(() => files.close());
-  const publish: Mounted['publish'] = async (next, ca) => {
-    write(next, ca);
-    await files.check();
-  };
-  return { files, publish, removeCa: () => publish(issued, root.certificate) };
-}
-
-/** Without a client certificate the handshake fails, so each connection presents one. */
-function dial(port: number, options: ConnectionOptions): TLSSocket {
-  const identity = { ca: root.certificate, cert: client.chain, key: client.key };
-  const socket = connect({ port, host: '127.0.0.1', servername: 'localhost', ...identity, ...options });
-  onTestFinished(() => void socket.destroy());
-  return socket.on('error', () => {});
-}
-
-const H2 = { ALPNProtocols: ['h2'] };
-/** The preface of HTTP/2 and empty settings. */
-const PREFACE = Buffer.from('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0', 'latin1');
 
 test.each(['TLSv1.2', 'TLSv1.3'] as const)(
   'a server resumes no session from before (%s)',
@@ -123,7 +93,7 @@ test.runIf(KNOWS_STREAMS)('a channel connects again with a new certificate', asy
     'second',
     1,
   ]);
-  await publish(root.issue({ commonName: 'renewed' }));
+  await publish(root.issue({ commonName: 'renewed' }), both);
   expect([await caller.echo('third'), connections]).toEqual(['third', 2]);
 });
 
