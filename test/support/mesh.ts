@@ -1,4 +1,5 @@
 /** Two pods whose certificates and roots are rotated, as a cluster does it. */
+import { createServer } from 'node:https';
 import { join } from 'node:path';
 
 import {
@@ -8,11 +9,12 @@ import {
   type IssuedCertificate,
 } from '@resilient-watcher/local-api-server';
 import { KubeletVolume } from 'resilient-watcher/testing';
-import { TlsFiles } from 'resilient-watcher/tls';
+import { serveTls, TlsFiles, type ServedTls } from 'resilient-watcher/tls';
 import { expect, onTestFinished } from 'vitest';
 
 import { rounds } from './rounds.js';
 import { temporaryDirectory } from './temporary-directory.js';
+import { listen } from './tls-clients.js';
 
 const ROTATIONS = rounds(6, 500);
 /** The root of the mesh is replaced so often: added, then used, then the old one removed. */
@@ -71,6 +73,14 @@ export async function createMesh(swap: 'rename' | 'remove'): Promise<Mesh> {
     }
   };
   return { server: server.files, client: client.files, rotate };
+}
+
+/** A server of https that asks for certificates, and keeps idle connections. */
+export async function serveHello(files: TlsFiles): Promise<{ served: ServedTls; port: number }> {
+  const https = createServer({ requestCert: true, keepAliveTimeout: 0 }, (_request, response) =>
+    response.end('hello'),
+  );
+  return { served: await serveTls(https, files), port: await listen(https) };
 }
 
 /** A pod with a credential bundle and a trust bundle, as kubelet mounts them. */

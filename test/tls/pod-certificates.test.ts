@@ -1,6 +1,5 @@
 /** Pod certificates and trust bundles rotate under load: each handshake that should pass does, and no other. */
 import type { Agent } from 'node:https';
-import { createServer } from 'node:https';
 import { join } from 'node:path';
 import { connect, type TLSSocket } from 'node:tls';
 
@@ -11,23 +10,19 @@ import {
   type IssuedCertificate,
 } from '@resilient-watcher/local-api-server';
 import { KubeletVolume } from 'resilient-watcher/testing';
-import { httpsAgent, serveTls, TlsFiles, undiciDispatcher } from 'resilient-watcher/tls';
+import { httpsAgent, TlsFiles, undiciDispatcher } from 'resilient-watcher/tls';
 import { request } from 'undici';
 import { expect, onTestFinished, test } from 'vitest';
 
-import { createMesh } from '../support/mesh.js';
+import { createMesh, serveHello } from '../support/mesh.js';
 import { temporaryDirectory } from '../support/temporary-directory.js';
-import { askHttps, keepDoing, listen, repeatable } from '../support/tls-clients.js';
+import { askHttps, keepDoing, repeatable } from '../support/tls-clients.js';
 
 test.each(['rename', 'remove'] as const)(
   'rotations of key, chain and root (%s) under load: none is refused that should pass, none accepted that should not',
   async (swap) => {
     const { server, client, rotate } = await createMesh(swap);
-    const https = createServer({ requestCert: true, keepAliveTimeout: 0 }, (_request, response) =>
-      response.end('hello'),
-    );
-    await serveTls(https, server);
-    const port = await listen(https);
+    const { port } = await serveHello(server);
 
     const agents = [true, false].map((keepAlive) => httpsAgent(client, { keepAlive }));
     const dispatcher = await undiciDispatcher(client, { connect: { servername: 'localhost' } });
@@ -79,11 +74,7 @@ test('a trust bundle in another order makes no new connection', async () => {
   publish(0);
   const files = new TlsFiles({ bundle: volume.path('bundle.pem'), ca: volume.path('ca.pem') });
   onTestFinished(() => files.close());
-  const https = createServer({ requestCert: true, keepAliveTimeout: 0 }, (_request, response) =>
-    response.end('hello'),
-  );
-  const served = await serveTls(https, files);
-  const port = await listen(https);
+  const { served, port } = await serveHello(files);
   const agent: Agent = httpsAgent(files, { keepAlive: true });
   onTestFinished(() => agent.destroy());
   const ask = async (): Promise<TLSSocket> =>

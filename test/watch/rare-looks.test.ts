@@ -30,36 +30,23 @@ test('what somebody writes into a published revision is reported when it is comp
   expect(scene.reported).toEqual(['key=published', 'key=half and the rest']);
 });
 
-test('a part of a tree that could not be read at first is found by a resync', async () => {
+test.each([
+  ['a part of a tree that could not be read', 'readdir', 'd', ['d/file', 'file']],
+  ['an entry of a tree that could not be looked up', 'lstat', 'late', ['file', 'late']],
+])('%s at first is found by a resync', async (_, call, faulty, files) => {
   const scene = new ScriptedScene();
   mkdirSync(scene.at('d'));
-  writeFileSync(scene.at('d/file'), 'text');
+  for (const name of files) writeFileSync(scene.at(name), 'text');
   let isFaulty = true;
   const fs = faultyFileSystem((name, [path]) => {
-    if (isFaulty && name === 'readdir' && path === scene.at('d')) throw errno('EIO', scene.at('d'));
+    if (isFaulty && name === call && path === scene.at(faulty)) throw errno('EIO', scene.at(faulty));
   });
-  writeFileSync(scene.at('file'), 'text');
   await scene.watch(scene.root, { recursive: true, fs, resyncIntervalMs: 5_000 });
   // Longer than a directory is listed again only because it has changed.
   await scene.pass(11_000);
   isFaulty = false;
   await scene.pass(6_000);
-  expect(scene.reported.at(-1)).toBe('d/file=text file=text');
-});
-
-test('an entry of a tree that could not be looked up at first is found by a resync', async () => {
-  const scene = new ScriptedScene();
-  let isFaulty = true;
-  const fs = faultyFileSystem((name, [path]) => {
-    if (isFaulty && name === 'lstat' && path === scene.at('late')) throw errno('EIO', scene.at('late'));
-  });
-  for (const name of ['file', 'late']) writeFileSync(scene.at(name), 'text');
-  await scene.watch(scene.root, { recursive: true, fs, resyncIntervalMs: 5_000 });
-  // Longer than a directory is listed again only because it has changed.
-  await scene.pass(11_000);
-  isFaulty = false;
-  await scene.pass(6_000);
-  expect(scene.reported.at(-1)).toBe('file=text late=text');
+  expect(scene.reported.at(-1)).toBe(files.map((name) => `${name}=text`).join(' '));
 });
 
 test('a file that is there most of the time is not reported as removed by resyncs that find it gone', async () => {

@@ -8,32 +8,20 @@ import { KubeletVolume } from 'resilient-watcher/testing';
 import { httpsAgent, serveTls, TlsFiles } from 'resilient-watcher/tls';
 import { expect, onTestFinished, test } from 'vitest';
 
-import { createAuthority, createServerPair } from '../../../test/support/certificates.js';
-import { createMesh } from '../../../test/support/mesh.js';
-import { rounds } from '../../../test/support/rounds.js';
+import { createMesh, serveHello } from '../../../test/support/mesh.js';
+import { authority, ca, pairs, rotatingPair } from '../../../test/support/rotating-pair.js';
 import { temporaryDirectory } from '../../../test/support/temporary-directory.js';
 import { askHttps, keepDoing, listen, repeatable } from '../../../test/support/tls-clients.js';
-import { fingerprintOf, secretOf } from '../../../test/support/tls-sets.js';
+import { secretOf } from '../../../test/support/tls-sets.js';
 import { EchoClient, startGrpc } from './echo.js';
 
 /** Before 22.17, Node.js does not tell which calls a connection has in flight. */
 const KNOWS_STREAMS = Number(process.versions.node.split('.')[0]) >= 22;
-const ROTATIONS = rounds(8, 500);
-/** After every so many there is a bad pair in between. */
-const BAD_EVERY = 25;
-
-const authority = await createAuthority('authority');
-const pairs = await Promise.all(Array.from({ length: 5 }, () => createServerPair(authority)));
-const ca = authority.cert;
 
 test.each(['rename', 'remove'] as const)(
   'rotations (%s) under load on gRPC and https: no handshake fails and no connection is lost',
   async (swap) => {
-    const volume = new KubeletVolume(join(temporaryDirectory(), 'tls'), { swap });
-    const pairAt = (index: number): (typeof pairs)[0] => pairs[index % pairs.length] ?? authority;
-    volume.publish(secretOf(pairAt(0)));
-    const files = new TlsFiles(volume.directory);
-    onTestFinished(() => files.close());
+    const { files, fingerprints, rotate } = rotatingPair(swap);
     const https = createServer((_request, response) => response.end('hello'));
     await serveTls(https, files);
     const port = await listen(https);
@@ -42,35 +30,18 @@ test.each(['rename', 'remove'] as const)(
     const old = new EchoClient(grpcPort, channel);
     await old.echo('first');
 
-    const known = new Set<string | undefined>(pairs.map(fingerprintOf));
+    const known = new Set<string | undefined>(fingerprints);
     const load = keepDoing(async () => {
       const client = new EchoClient(grpcPort, channel);
       expect(await client.echo('new')).toBe('new');
       client.close();
       return (await askHttps({ port, ca })).fingerprint;
     });
-    let rotations = 0;
-    // On a busy machine a pair may come and go before a client has seen it.
-    while (rotations < ROTATIONS || new Set(load.results).size < known.size) {
-      rotations += 1;
-      if (rotations % BAD_EVERY === 0) {
-        volume.publish(secretOf({ cert: pairAt(rotations).cert, key: pairAt(rotations + 1).key }));
-        await files.check();
-      }
-      const previous = files.current;
-      volume.publish(secretOf(pairAt(rotations)));
-      await files.changed({ previous });
-      // Every second one stays until the client has seen it.
-      const before = load.results.length;
-      if (rotations % 2 === 0) await expect.poll(() => load.results.length).toBeGreaterThan(before + 2);
+    const { changes, rejections } = await rotate([load], known, async () => {
       expect(await old.echo('again')).toBe('again');
-    }
-    expect(new Set(await load.stop())).toEqual(known);
-    expect(files.status()).toMatchObject({
-      changes: rotations + 1,
-      rejections: Math.floor(rotations / BAD_EVERY),
-      rejected: null,
     });
+    expect(new Set(await load.stop())).toEqual(known);
+    expect(files.status()).toMatchObject({ changes, rejections, rejected: null });
   },
 );
 
@@ -78,11 +49,7 @@ test.each(['rename', 'remove'] as const)(
   'rotations of key, chain and root (%s) under load on gRPC and https: no call is refused that should pass',
   async (swap) => {
     const { server, client, rotate } = await createMesh(swap);
-    const https = createServer({ requestCert: true, keepAliveTimeout: 0 }, (_request, response) =>
-      response.end('hello'),
-    );
-    await serveTls(https, server);
-    const port = await listen(https);
+    const { port } = await serveHello(server);
     const agent = httpsAgent(client, { keepAlive: true });
     onTestFinished(() => agent.destroy());
     const grpcPort = await startGrpc(await grpcServerCredentials(server, { requireClientCertificate: true }));
