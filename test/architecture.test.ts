@@ -19,7 +19,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   secret: ['core', 'fs', 'watch'],
   config: ['core', 'fs', 'watch'],
   kubernetes: ['core', 'fs', 'write', 'token'],
-  telemetry: ['core', 'watch', 'token', 'config', 'tls', 'kubernetes'],
+  telemetry: ['core'],
   tls: ['core', 'fs', 'watch'],
   doctor: ['core', 'fs', 'token', 'tls'],
   // A fake must not inherit a fault of the code it tests: of `fs` it shares the names of a volume only.
