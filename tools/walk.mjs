@@ -1,7 +1,8 @@
 /**
- * Prints the files of `src` and the functions that one change runs through, from the event of the kernel to the listener:
+ * Prints the files of `src` and the functions that one change runs through, from the event of the kernel to the listener;
+ * or one write, from the call to its end:
  *
- *   node tools/walk.mjs key | config [folder of another clone]
+ *   node tools/walk.mjs key | config | write [folder of another clone]
  *
  * Each file is compiled by itself, so that V8 counts by file. Of ten changes the shortest way counts: in the others, a second
  * event of the same change came in between.
@@ -34,7 +35,7 @@ symlinkSync(resolve('node_modules'), join(out, 'node_modules'));
 const entry = (name) => import(pathToFileURL(join(out, 'src', `${name}.js`)).href);
 const { KubeletVolume } = await entry('testing');
 const volume = new KubeletVolume(join(out, 'volume'));
-const publish = (level) => volume.publish({ 'app.json': JSON.stringify({ log: { level } }) });
+let publish = (level) => volume.publish({ 'app.json': JSON.stringify({ log: { level } }) });
 publish('first');
 
 /** Starts what is measured. Calls back at the end of the way. */
@@ -52,6 +53,12 @@ const WAYS = {
     await loader.load();
     loader.select(({ log }) => log.level, reached);
     return loader;
+  },
+  write: async (reached) => {
+    const { atomicWriteFile } = await entry('index');
+    // In a later turn: what the publisher runs through does not count.
+    publish = (level) => setImmediate(() => atomicWriteFile(join(out, 'written'), level).then(reached));
+    return { close: () => undefined };
   },
 };
 
