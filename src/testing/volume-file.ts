@@ -1,5 +1,6 @@
 import { isMap } from 'node:util/types';
 
+import { A_MODE, isMode } from '../core/mode.js';
 import { isPlainObject } from '../core/options.js';
 import { cleanKeys } from '../fs/volume-layout.js';
 
@@ -41,6 +42,6 @@ function checkedFile(key: string, file: VolumeFile | undefined): CheckedFile {
   const { data, mode = 0o644 } = isContents(file) ? { data: file } : (Object(file) as Partial<CheckedFile>);
   // The value is not shown: it may be a secret.
   if (!isContents(data)) throw wrong('a string or a Uint8Array');
-  if (!Number.isInteger(mode) || mode < 0 || mode > 0o7777) throw wrong('a mode from 0 to 0o7777');
+  if (!isMode(mode)) throw wrong(`a mode that is ${A_MODE}`);
   return { key, data: Buffer.from(data as Uint8Array), mode };
 }

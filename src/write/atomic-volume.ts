@@ -13,6 +13,7 @@ import {
   PORT_OPTIONS,
   resolveOptions,
 } from '../core/options.js';
+import { A_MODE, isMode } from '../core/mode.js';
 import type { Random } from '../core/random.js';
 import { redactError } from '../core/resilient-error.js';
 import { absolutePath } from '../fs/absolute-path.js';
@@ -22,7 +23,7 @@ import { filesIn, type Snapshot } from '../fs/snapshot.js';
 import { stableRead } from '../fs/stable-read.js';
 import { PathTarget } from '../fs/targets/path.js';
 import { READ_LIMITS } from '../fs/read-limits.js';
-import { isMode, type Owner } from './file-attributes.js';
+import type { Owner } from './file-attributes.js';
 import type { HeldDirectory } from './held-directory.js';
 import type { Durability } from './pending-file.js';
 import { run, type Steps } from '../core/steps.js';
@@ -104,7 +105,7 @@ const DEFAULT_MODE = 0o644;
 
 const OPTIONS = {
   ...SHARED_OPTIONS,
-  mode: matching<number>(DEFAULT_MODE, 'an integer from 0 to 0o7777', isMode),
+  mode: matching<number>(DEFAULT_MODE, A_MODE, isMode),
   graceMs: milliseconds(0),
   ...READ_LIMITS,
   name: nonEmptyString(undefined),

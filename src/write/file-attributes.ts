@@ -1,6 +1,7 @@
 /** The owner and the permissions of a file that is written. */
 import type { BigIntStats } from 'node:fs';
 
+import { PERMISSIONS } from '../core/mode.js';
 import { isChosenByOthers } from './trust.js';
 
 /** User and group IDs. */
@@ -9,28 +10,20 @@ export interface Owner {
   readonly gid: number;
 }
 
-/** The bits of a mode that are not the file type. */
-export const PERMISSIONS = 0o7777;
-
 /** Tokens and kubeconfigs are for their owner only. */
 export const DEFAULT_MODE = 0o600;
 
 /** The largest user or group ID. The number after it means "leave unchanged" in `chown(2)`. */
 const MAX_ID = 2 ** 32 - 2;
 
-function isInteger(value: unknown, max: number): boolean {
-  return Number.isInteger(value) && (value as number) >= 0 && (value as number) <= max;
+function isId(value: unknown): boolean {
+  return Number.isInteger(value) && (value as number) >= 0 && (value as number) <= MAX_ID;
 }
 
 /** Whether a value is an `Owner`. */
 export function isOwner(value: unknown): value is Owner {
   if (typeof value !== 'object' || value === null || !('uid' in value) || !('gid' in value)) return false;
-  return isInteger(value.uid, MAX_ID) && isInteger(value.gid, MAX_ID);
-}
-
-/** Whether a value is a set of permission bits, 0 to 0o7777. */
-export function isMode(value: unknown): value is number {
-  return isInteger(value, PERMISSIONS);
+  return isId(value.uid) && isId(value.gid);
 }
 
 /** The attributes of a finished file. */

@@ -1,17 +1,11 @@
 import { constants, type BigIntStats } from 'node:fs';
 
 import type { Clock } from '../core/clock.js';
+import { PERMISSIONS } from '../core/mode.js';
 import { errnoOf } from '../core/errno.js';
 import { sleep } from '../core/sleep.js';
 import { attempt, UNSUPPORTED, type Calls } from './calls.js';
-import {
-  DEFAULT_MODE,
-  hasOwner,
-  PERMISSIONS,
-  withoutGroup,
-  type FileAttributes,
-  type Owner,
-} from './file-attributes.js';
+import { DEFAULT_MODE, hasOwner, withoutGroup, type FileAttributes, type Owner } from './file-attributes.js';
 import { isSame, type HeldDirectory } from './held-directory.js';
 import { wait, type Steps } from '../core/steps.js';
 import { removeUnfinished } from './sweep.js';

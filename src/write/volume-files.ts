@@ -1,9 +1,10 @@
 /** The files to be published in a volume, as they are given and as they are written. */
 import { types } from 'node:util';
 
+import { A_MODE, isMode } from '../core/mode.js';
 import { isPlainObject } from '../core/options.js';
 import { cleanKeys } from '../fs/volume-layout.js';
-import { isMode, isOwner, type Owner } from './file-attributes.js';
+import { isOwner, type Owner } from './file-attributes.js';
 import { isChunk, toBytes, type WriteChunk } from './write-source.js';
 
 /** A file of a volume: its content, or the content with a mode and owner of its own. */
@@ -77,7 +78,7 @@ function checkFile(what: string, entry: unknown, defaults: Defaults): VolumeFile
   const unknown = isChunk(entry) ? undefined : Object.keys(given).find((name) => !PROPERTIES.includes(name));
   if (unknown !== undefined)
     throw new TypeError(`${what} has an unknown property "${unknown}"; known are ${PROPERTIES.join(', ')}`);
-  if (!isMode(mode)) throw new TypeError(`${what} must have a mode from 0 to 0o7777`);
+  if (!isMode(mode)) throw new TypeError(`${what} must have a mode that is ${A_MODE}`);
   if (owner !== undefined && !isOwner(owner)) {
     throw new TypeError(`${what} must have an owner { uid, gid } of user and group IDs`);
   }

@@ -1,14 +1,15 @@
 /** The options of `atomicWriteFile`, `atomicWriteFileSync` and `AtomicVolume`. */
 import type { Clock } from '../core/clock.js';
 import type { FileSystem } from '../core/file-system.js';
+import { A_MODE, isMode } from '../core/mode.js';
 import { fileSystem, flag, matching, oneOf, PORT_OPTIONS, type resolveOptions } from '../core/options.js';
-import { isMode, isOwner, type Owner } from './file-attributes.js';
+import { isOwner, type Owner } from './file-attributes.js';
 import type { Durability } from './pending-file.js';
 
 /** Options of {@link atomicWriteFileSync}, and of {@link atomicWriteFile}. */
 export interface AtomicWriteFileSyncOptions {
   /**
-   * Permission bits, 0 to 0o7777, independent of the umask. Default: 0o600 for a new file, because most of what is
+   * Permission bits, 0 to 0o7777, independent of the umask. A decimal number that looks like octal digits (644) is refused. Default: 0o600 for a new file, because most of what is
    * written is tokens, keys and kubeconfigs; otherwise those of the existing regular file, except that the group gets
    * only what everybody has: if the file has an ACL, which is lost, its group bits are the most that the ACL grants to
    * anybody. `'keep'`: all bits of the existing file, for files without an ACL; the group bits are dropped if the group
@@ -68,7 +69,7 @@ export const SYNC_OPTIONS = {
   ...SHARED_OPTIONS,
   mode: matching<number | 'keep' | undefined>(
     undefined,
-    'an integer from 0 to 0o7777 or "keep"',
+    `${A_MODE}, or "keep"`,
     (value) => value === 'keep' || isMode(value),
   ),
   symlink: oneOf<'follow' | 'replace' | 'error'>('follow', ['follow', 'replace', 'error']),

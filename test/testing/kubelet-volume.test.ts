@@ -259,7 +259,15 @@ describe('wrong input', () => {
   test('a wrong value is refused by its key and never shown', () => {
     const volume = volumeAt(home);
     const wrong = (file: unknown) => () => volume.publish({ token: file } as VolumeFiles);
-    for (const file of [4711, null, undefined, { data: 4711 }, ['4711'], { data: '4711', mode: 0o10000 }]) {
+    for (const file of [
+      4711,
+      null,
+      undefined,
+      { data: 4711 },
+      ['4711'],
+      { data: '4711', mode: 0o10000 },
+      { data: '4711', mode: 755 },
+    ]) {
       expect(wrong(file)).toThrow(TypeError);
       expect(wrong(file)).toThrow(/^KubeletVolume: key "token" (?!.*4711)/);
     }
