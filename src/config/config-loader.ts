@@ -25,7 +25,6 @@
  */
 import { Component } from '../core/component.js';
 import type { ConfigProblem } from './config-error.js';
-import { BackendError } from '../core/backend-error.js';
 import { ClosedError } from '../core/errors.js';
 import { TargetError } from '../fs/target-error.js';
 import { readerOf } from './config-source.js';
@@ -254,8 +253,8 @@ export class ConfigLoader<T = ConfigMap> extends Component<ConfigLoaderEvents<T>
   /** A provider has called back. */
   readonly #changed = (source: LoadedSource, error: Error | undefined): void => {
     if (this.lifetime.ended) return;
-    // Reading the source meets a read error again; polling is reported as `degraded`.
-    if (error && !(error instanceof TargetError) && !(error instanceof BackendError)) this.fail(error);
+    // Reading the source meets a read error again.
+    if (error && !(error instanceof TargetError)) this.fail(error);
     this.#updates.changed(source);
   };
 

@@ -31,14 +31,14 @@ import type { ChangeCause } from './change.js';
 import { Ticker, type TickerOptions } from './ticker.js';
 import type { WatcherEvent } from './watcher-events.js';
 
-/** Options of a connection. */
+/** The first delay before a failed backend is subscribed again, ms. */
+const RESTART_DELAY_MS = 50;
+
 interface ConnectionOptions {
   readonly backend: BackendName | WatchBackend;
   readonly persistent: boolean;
   readonly pollIntervalMs: number;
-  readonly restartDelayMs: number;
   readonly maxRestartDelayMs: number;
-  readonly maxRestarts: number;
   readonly clock: Clock;
   readonly random: Random;
   readonly fs: Pick<FileSystem, 'watch'>;
@@ -225,31 +225,23 @@ export class Connection {
     const down = this.#state;
     Ticker.start(this, this.#polling);
     if (down.tag !== 'recovering' && down.tag !== 'degraded') return;
-    const { maxRestarts } = this.#options;
-    const { signal } = this.#lifetime;
-    const attempts =
-      maxRestarts === 0
-        ? Promise.reject(down.error)
-        : pRetry((attempt) => this.#reconnect(attempt), {
-            retries: maxRestarts - 1,
-            // p-retry counts, aborts, and knows which errors end it; each attempt begins by waiting through the Clock, which
-            // p-retry cannot do, so that p-retry itself waits 0 ms.
-            minTimeout: 0,
-            maxTimeout: 0,
-            signal,
-          });
-    const recovery = attempts.catch((error: unknown) => {
-      if (!signal.aborted && this.#state.tag !== 'suspended')
-        this.#receiver.report({ name: 'error', payload: error as BackendError });
+    const recovery = pRetry((attempt) => this.#reconnect(attempt), {
+      retries: Infinity,
+      // p-retry counts, aborts, and knows which errors end it; each attempt begins by waiting through the Clock, which
+      // p-retry cannot do, so that p-retry itself waits 0 ms.
+      minTimeout: 0,
+      maxTimeout: 0,
+      signal: this.#lifetime.signal,
     });
-    void this.#lifetime.track(recovery);
+    // It ends with the connection, or when there are no events: then it is suspended.
+    void this.#lifetime.track(recovery.catch(() => undefined));
   }
 
   async #reconnect(attempt: number): Promise<void> {
-    const { clock, persistent, random, restartDelayMs, maxRestartDelayMs: maxDelayMs } = this.#options;
+    const { clock, persistent, random, maxRestartDelayMs: maxDelayMs } = this.#options;
     const down = this.#state;
     if (down.tag !== 'recovering' && down.tag !== 'degraded') return;
-    this.#backoff ??= new Backoff({ firstDelayMs: restartDelayMs, maxDelayMs, random });
+    this.#backoff ??= new Backoff({ firstDelayMs: RESTART_DELAY_MS, maxDelayMs, random });
     const delayMs = this.#backoff.next();
     await sleep(clock, delayMs, { signal: this.#lifetime.signal, ref: persistent });
     this.#restarts += 1;

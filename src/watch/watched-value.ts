@@ -10,7 +10,6 @@
  * An attempt uses one snapshot, so a value never mixes two revisions.
  */
 import { onAbort } from '../core/abort.js';
-import type { BackendError } from '../core/backend-error.js';
 import type { ListenerError } from '../core/errors.js';
 import {
   asPart,
@@ -49,8 +48,8 @@ export interface WatchedValueEvents<T> extends ComponentEvents {
   recovered: [Recovery];
   /** A problem that watching cannot solve, such as a `subPath` mount, which never shows an update. */
   warning: [warning: WatcherWarning];
-  /** As for a `ResilientWatcher`: a listener failed, or `maxRestarts` was reached. */
-  error: [error: ListenerError | BackendError];
+  /** A listener failed. Without a listener, it becomes a process warning. */
+  error: [error: ListenerError];
 }
 
 /** The common status of values from watched files. Plain data without secrets; times are epoch ms. */

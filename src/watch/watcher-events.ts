@@ -1,4 +1,3 @@
-import type { BackendError } from '../core/backend-error.js';
 import type { ComponentEvents } from '../core/component.js';
 import type { ListenerError } from '../core/errors.js';
 import type { Degradation, Readable, Recovery, Restart, Unreadable } from '../core/events.js';
@@ -41,12 +40,8 @@ export interface ResilientWatcherEvents extends ComponentEvents {
   recovered: [recovery: Recovery];
   /** A problem that watching cannot solve. Once for each message. */
   warning: [warning: WatcherWarning];
-  /**
-   * A listener or a function in `recursive.ignore` failed (`ListenerError`), or `maxRestarts` was reached and the target
-   * is only polled from now on (`BackendError`). Without a listener, it becomes a process warning; the second one not if
-   * `logTo` or `observe` tells it.
-   */
-  error: [error: ListenerError | BackendError];
+  /** A listener or a function in `recursive.ignore` failed. Without a listener, it becomes a process warning. */
+  error: [error: ListenerError];
 }
 
 /** An event by name, with its payload. */

@@ -7,7 +7,6 @@ import {
   nonEmptyString,
   PORT_OPTIONS,
   resolveOptions,
-  type Option,
 } from '../core/options.js';
 import { READING_CALLS, type ReadingCalls } from '../fs/calls.js';
 import { arePatterns, type IgnorePattern } from '../fs/globs.js';
@@ -62,14 +61,10 @@ export interface ResilientWatcherOptions extends Pick<
   /** How often the target is checked while native watching is unavailable, ms. Default 1,000. */
   readonly pollIntervalMs?: number | undefined;
   /**
-   * The initial delay before a failed backend is subscribed again, ms. Doubled on each failure, with up to 50% jitter.
-   * Default 50. This and the next two options are refused with the backend `poll`, where they have no effect.
+   * The maximum delay before a failed backend is subscribed again, ms. The first delay is 50 ms; it is doubled on each
+   * failure, with up to 50% jitter. Default 5,000. Refused with the backend `poll`, where it has no effect.
    */
-  readonly restartDelayMs?: number | undefined;
-  /** The maximum delay between two attempts, ms. Default 5,000. */
   readonly maxRestartDelayMs?: number | undefined;
-  /** How many attempts are made in a row before the target is only polled. Default `Infinity`. */
-  readonly maxRestarts?: number | undefined;
   /**
    * How long the files of a group wait for each other when the links to some of them have been retargeted and those to
    * others have not, ms. Default 200. Only for an array of paths.
@@ -88,17 +83,6 @@ export interface ResilientWatcherOptions extends Pick<
   /** Default: `node:fs`. */
   readonly fs?: ReadingCalls | undefined;
 }
-
-const restarts: Option<number> = {
-  fallback: Infinity,
-  refuse: (value) => {
-    const wanted = 'a whole number >= 0, or Infinity';
-    if (typeof value !== 'number') return { kind: 'type', wanted };
-    return value === Infinity || (Number.isInteger(value) && value >= 0)
-      ? undefined
-      : { kind: 'range', wanted };
-  },
-};
 
 /** kubelet projects the volumes of a pod in rounds 100 ms apart: this is two rounds. */
 export const GROUP_SETTLE_MS = 200;
@@ -122,9 +106,7 @@ const OPTIONS = {
   resyncIntervalMs: milliseconds(5_000),
   // Without events this is the latency; kubelet itself takes about a minute to project an update.
   pollIntervalMs: milliseconds(1_000, { min: 1 }),
-  restartDelayMs: milliseconds(50, { min: 1 }),
   maxRestartDelayMs: milliseconds(5_000, { min: 1 }),
-  maxRestarts: restarts,
   recursive: matching<boolean | TreeWatchOptions>(
     false,
     'a boolean or an object with ignore, followLinks, content',
@@ -183,10 +165,7 @@ export function resolveWatcherOptions(
     );
   }
   if (options.backend === 'poll') {
-    refuse(
-      ['restartDelayMs', 'maxRestartDelayMs', 'maxRestarts'],
-      'with the backend "poll", which cannot be lost',
-    );
+    refuse(['maxRestartDelayMs'], 'with the backend "poll", which cannot be lost');
   }
   if (tree?.content === false) {
     refuse(

@@ -47,16 +47,16 @@ test.each<[string, Make]>([
   expect(lines).toEqual([`${kind} "db": changed${what}`, `${kind} "db": closed`]);
 });
 
-test('a failure of the watcher of a SecretFile is one line of the log', async () => {
+test('what happens to the watcher of a SecretFile is one line of the log', async () => {
   const lines: string[] = [];
   const line = (_fields: object, text: string): void => void lines.push(text);
-  const log = logTo({ debug: () => undefined, info: () => undefined, warn: () => undefined, error: line });
+  const log = logTo({ debug: () => undefined, info: () => undefined, warn: line, error: line });
   onTestFinished(() => log.close());
   const volume = new KubeletVolume(join(temporaryDirectory(), 'mounted'));
   volume.publish({ password: 'one' });
   const clock = new FakeClock();
   const backend = new ScriptedBackend();
-  const secret = new SecretFile(volume.path('password'), { name: 'db', backend, clock, maxRestarts: 1 });
+  const secret = new SecretFile(volume.path('password'), { name: 'db', backend, clock });
   onTestFinished(() => secret.close());
   await secret.start();
   backend.refuse(...Array.from({ length: 20 }, () => new Error('no more watches')));

@@ -43,14 +43,7 @@ test.each([
   [{ maxSettleMs: Infinity }, RangeError, 'option "maxSettleMs" must be'],
   [{ resyncIntervalMs: null }, TypeError, 'option "resyncIntervalMs" must be'],
   [{ pollIntervalMs: 0 }, RangeError, 'option "pollIntervalMs" must be a finite number >= 1 (ms), got 0'],
-  [{ restartDelayMs: 0 }, RangeError, 'option "restartDelayMs" must be'],
   [{ maxRestartDelayMs: -5 }, RangeError, 'option "maxRestartDelayMs" must be'],
-  [
-    { maxRestarts: 1.5 },
-    RangeError,
-    'option "maxRestarts" must be a whole number >= 0, or Infinity, got 1.5',
-  ],
-  [{ maxRestarts: '3' }, TypeError, 'option "maxRestarts" must be'],
   [
     { maxContentBytes: 2 ** 31 },
     RangeError,
@@ -81,9 +74,9 @@ test.each([
   [{ recursive: 'yes' }, TypeError, 'option "recursive" must be a boolean or an object'],
   [{ groupSettleMs: 5 }, TypeError, 'option "groupSettleMs" has no effect on a single path'],
   [
-    { backend: 'poll', maxRestarts: 3 },
+    { backend: 'poll', maxRestartDelayMs: 3 },
     TypeError,
-    'option "maxRestarts" has no effect with the backend "poll"',
+    'option "maxRestartDelayMs" has no effect with the backend "poll"',
   ],
   [
     { recursive: { content: false }, maxFiles: 3 },
