@@ -25,11 +25,13 @@ export type VolumeProducer = (context: {
   readonly signal: AbortSignal;
 }) => ProducedVolume | Promise<ProducedVolume>;
 
+/** The timeout of a producer and of a hook, ms: kubelet waits 120 s for the driver. */
+export const PRODUCE_TIMEOUT_MS = 90_000;
+
 /** How volumes are published; see the options of `VolumePublisher`. */
 interface PublicationSettings {
   readonly volume: AtomicVolumeOptions;
   readonly freshForMs: number;
-  readonly produceTimeoutMs: number;
   readonly clock: Clock;
   readonly fs: FileSystem;
 }
@@ -97,13 +99,13 @@ export class Publication {
     tokens: ServiceAccountTokens,
     wanted: AbortSignal,
   ): Promise<VolumeWriteResult> {
-    const { clock, freshForMs, produceTimeoutMs } = this.#settings;
+    const { clock, freshForMs } = this.#settings;
     const begun = clock.monotonic();
     const produced: unknown = await withDeadline((signal) => produce({ tokens, signal }), {
       clock,
-      timeoutMs: produceTimeoutMs,
+      timeoutMs: PRODUCE_TIMEOUT_MS,
       signal: wanted,
-      late: () => new Error(`it took over ${produceTimeoutMs} ms`),
+      late: () => new Error(`it took over ${PRODUCE_TIMEOUT_MS} ms`),
     });
     if (!isPlainObject(produced)) throw new TypeError('it must return an object with "files"');
     const { files, expiresAt = Infinity } = produced as unknown as Awaited<ReturnType<VolumeProducer>>;

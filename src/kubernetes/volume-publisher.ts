@@ -27,7 +27,7 @@ import {
 } from './csi-target.js';
 import { ServiceAccountTokens } from './csi-tokens.js';
 import { KubernetesError } from './kubernetes-error.js';
-import { Publication, type VolumeProducer } from './publication.js';
+import { PRODUCE_TIMEOUT_MS, Publication, type VolumeProducer } from './publication.js';
 
 /** The result of `publish()`. */
 export interface PublishedVolume {
@@ -74,7 +74,7 @@ export interface VolumePublisherStatus extends ComponentStatus {
   readonly volumes: readonly PublishedVolumeStatus[];
 }
 
-/** Options of `VolumePublisher`. */
+/** Options of `VolumePublisher`. A producer or a hook that takes over 90 s has failed: kubelet waits 120 s for a driver. */
 export interface VolumePublisherOptions {
   /** The name in its status and telemetry; default `VolumePublisher`. */
   readonly name?: string | undefined;
@@ -85,11 +85,6 @@ export interface VolumePublisherOptions {
    * Default 120,000, as in the Secrets Store driver. Measured by the monotonic clock.
    */
   readonly freshForMs?: number | undefined;
-  /**
-   * The timeout of a producer, `prepareTarget` or `removeTarget`, ms. Default 90,000, because kubelet waits 120 s for
-   * the driver.
-   */
-  readonly produceTimeoutMs?: number | undefined;
   /**
    * Creates the directory and any mount on it. Each `publish()` calls it after checking the path, so it must not mount
    * again if the mount exists. If it fails, existing contents are kept. No other hook is called for the target until it
@@ -124,7 +119,6 @@ const OPTIONS = {
     (value) => typeof value === 'object' && value !== null,
   ),
   freshForMs: milliseconds(120_000),
-  produceTimeoutMs: milliseconds(90_000, { min: 1 }),
   prepareTarget: callback<(targetPath: string) => void | Promise<void>>(() => {}),
   removeTarget: callback<(targetPath: string) => void | Promise<void>>(() => {}),
   signal: PORT_OPTIONS.signal,
@@ -276,7 +270,7 @@ export class VolumePublisher extends Component<VolumePublisherEvents, VolumePubl
    * @throws {ClosedError} (rejects) when the hook has not returned within 10 s of `close()`.
    */
   async #call(hook: TargetHook, targetPath: string): Promise<void> {
-    const { clock, produceTimeoutMs: timeoutMs, [hook]: call } = this.#options;
+    const { clock, [hook]: call } = this.#options;
     const inTurn = (signal: AbortSignal): Promise<void> =>
       this.#hooks.run(targetPath, async () => {
         signal.throwIfAborted();
@@ -289,14 +283,19 @@ export class VolumePublisher extends Component<VolumePublisherEvents, VolumePubl
       });
     const waitingFor = (ms: number): string =>
       `${this.#running.get(targetPath) ?? hook} of "${targetPath}" has not returned for ${ms} ms`;
-    const late = (): Error => new Error(waitingFor(timeoutMs));
+    const late = (): Error => new Error(waitingFor(PRODUCE_TIMEOUT_MS));
     const givenUp = new AbortController();
     const giveUp = (): void =>
       givenUp.abort(new ClosedError(`The publisher was closed, and ${waitingFor(HOOK_AT_CLOSE_MS)}`));
     let timer: Scheduled | undefined;
     const forget = onAbort(this.lifetime.signal, () => (timer = clock.schedule(giveUp, HOOK_AT_CLOSE_MS)));
     try {
-      await withDeadline(inTurn, { clock, timeoutMs, signal: givenUp.signal, late });
+      await withDeadline(inTurn, {
+        clock,
+        timeoutMs: PRODUCE_TIMEOUT_MS,
+        signal: givenUp.signal,
+        late,
+      });
     } catch (thrown) {
       throw givenUp.signal.aborted ? thrown : hookFailed(hook, targetPath, thrown);
     } finally {

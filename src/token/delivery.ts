@@ -22,7 +22,7 @@ export type TokenSink = (
 export interface TokenSinkStatus {
   /** The name of the function. */
   readonly name: string;
-  /** `overdue`: its signal was aborted after `sinkTimeoutMs`, but it is still running. */
+  /** `overdue`: its signal was aborted after 30 s, but it is still running. */
   readonly state: 'idle' | 'delivering' | 'overdue' | 'retrying';
   /** When the sink last accepted a token. */
   readonly lastDeliveryAt: number | null;
@@ -35,10 +35,12 @@ export interface TokenSinkStatus {
 /** How long `close()` waits for a sink that ignores its signal. */
 const SHUTDOWN_GRACE_MS = 5_000;
 
+/** After this time the signal of a sink aborts, ms: it may write to a slow disk or over the network. */
+const SINK_TIMEOUT_MS = 30_000;
+
 interface TokenDeliveryOptions {
   readonly clock: Clock;
   readonly retryDelays: BackoffOptions;
-  readonly sinkTimeoutMs: number;
   /** Whether the wait between two attempts keeps the process alive. */
   readonly persistent: boolean;
   /** Runs one delivery and publishes it as an operation. */
@@ -130,15 +132,17 @@ export class TokenDelivery {
   }
 
   async #deliverOnce(token: ServiceAccountToken): Promise<void> {
-    const { clock, sinkTimeoutMs: timeoutMs, traced } = this.#options;
+    const { clock, traced } = this.#options;
     let call = Promise.resolve();
     const callSink = (signal: AbortSignal): Promise<void> => {
       call = (async () => this.#sink(token, { signal }))();
       return call;
     };
-    const late = (): Error => new TokenError('ERR_TOKEN_TIMEOUT', `no answer within ${timeoutMs} ms`);
+    const late = (): Error => new TokenError('ERR_TOKEN_TIMEOUT', `no answer within ${SINK_TIMEOUT_MS} ms`);
     const { signal } = this.#controller;
-    const inTime = traced(this.name, () => withDeadline(callSink, { clock, timeoutMs, signal, late }));
+    const inTime = traced(this.name, () =>
+      withDeadline(callSink, { clock, timeoutMs: SINK_TIMEOUT_MS, signal, late }),
+    );
     this.#state = 'delivering';
     this.#attempt = inTime.then(
       () => this.#delivered(token),

@@ -10,13 +10,15 @@ import type { Random } from '../core/random.js';
  */
 const LONGEST_RETRY_AFTER_MS = 5 * 60_000;
 
+/** The minimum time between the starts of two attempts, ms. */
+const MIN_INTERVAL_MS = 1_000;
+
 interface NextAttemptOptions {
   readonly retryDelays: BackoffOptions;
   readonly random: Random;
   readonly clock: Clock;
   /** Whether waiting keeps the process alive. */
   readonly persistent: boolean;
-  readonly minIntervalMs: number;
   readonly wakeJitterMs: number;
   /** Begins the attempt. */
   readonly begin: () => void;
@@ -37,7 +39,7 @@ interface NextAttemptOptions {
  * |                   | 401, not before a growing backoff      |                                         |
  * | `refresh()`, jump | brought forward to now                 | ignored                                 |
  *
- * An attempt is never postponed, and never begins within `minIntervalMs` of the previous one. If none is planned or in
+ * An attempt is never postponed, and never begins within a second of the previous one. If none is planned or in
  * progress, hints are ignored.
  */
 export class NextAttempt {
@@ -76,7 +78,7 @@ export class NextAttempt {
   begun(): TokenWakeReason {
     this.#begunFor = this.#reason;
     this.#fileChanged = false;
-    this.#notBefore(this.#options.minIntervalMs);
+    this.#notBefore(MIN_INTERVAL_MS);
     return this.#reason;
   }
 
