@@ -322,9 +322,13 @@ export class Session {
     const { seen, volumeTimes, consulted } = looked;
     if (seen.kind === 'unstable') return this.#unstable(cause);
     const isNew = !isSameObservation(seen, this.#seen) || this.#reporter.isPending;
-    // A change made in this turn causes its event in the next turn; a resync should find only what no event reports.
-    const isConfirmed = isSameObservation(seen, this.#unconfirmed.at(-1));
-    if (isNew && cause === 'resync' && !isConfirmed && this.#unconfirmed.length < MAX_ROUNDS) {
+    // Most looks find nothing new to listen to: then the array stays the same, too.
+    const isElsewhere = !haveSameDirectories(consulted, this.#connection);
+    // A change made in this turn causes its event in the next turn, in a directory that this look may no longer consult. A
+    // resync should find only what no event reports.
+    const isConfirmed =
+      isSameObservation(seen, this.#unconfirmed.at(-1)) || this.#unconfirmed.length === MAX_ROUNDS;
+    if ((isNew || isElsewhere) && cause === 'resync' && !isConfirmed) {
       this.#unconfirmed = [...this.#unconfirmed, seen];
       this.#request('resync', 'hints');
       return true;
@@ -334,8 +338,6 @@ export class Session {
     // A listener may have closed the watcher.
     if (this.#lifetime.ended) return true;
     this.#unconfirmed = [];
-    // Most looks find nothing new to listen to: then the array stays the same, too.
-    const isElsewhere = !haveSameDirectories(consulted, this.#connection);
     const { directories } = isElsewhere ? consulted : this.#connection;
     // The same observation may come through a mount that was not in the table before.
     const areMountsNew = mounts.version !== this.#mountsVersion;
