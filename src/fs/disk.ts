@@ -156,7 +156,7 @@ export class Disk {
  * How often a file system in user space is asked before nothing is there. Looking up the name and asking for the file are
  * two requests to it; a file that is renamed over between them is gone, although there is one at every instant.
  */
-const MAX_ASKED = 3;
+const MAX_ASKED = 6;
 
 /** A call in both of its forms. */
 type Call<T> = (calls: Lookups, path: string) => Answer<T | undefined>;
