@@ -13,7 +13,7 @@ import { absolutePath, within } from '../fs/absolute-path.js';
 import { Disk, noAnswers } from '../fs/disk.js';
 import type { Mount } from '../fs/mount-table.js';
 import { Mounts, staleMount } from '../fs/mounts.js';
-import { resolve, type Resolution } from '../fs/resolve.js';
+import { linksIn, resolve, type Resolution } from '../fs/resolve.js';
 import { DATA_LINK } from '../fs/volume-layout.js';
 import { finding, SEVERITIES, type Finding } from './finding.js';
 import { inotifyUsage, type InotifyUsage } from './inotify-usage.js';
@@ -110,8 +110,7 @@ function* throughVolume(path: string, disk: Disk): Steps<Resolution> {
 }
 
 function linksOf({ route: { links } }: Resolution): Diagnosis['links'] {
-  const hops = links === '' ? [] : links.split('\0');
-  return hops.flatMap((target, at) => (at % 2 === 1 ? [{ path: hops[at - 1] ?? '', target }] : []));
+  return Array.from(linksIn(links), ({ path, target }) => ({ path, target }));
 }
 
 /** A plain directory does not change with the files in it. */

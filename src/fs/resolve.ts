@@ -54,7 +54,7 @@ export type Resolution = { readonly route: Route } & (
 
 /** The links that lead to a place. */
 export interface Way {
-  /** The links that were followed and their targets, as one string: equal if no link was retargeted. */
+  /** The links that were followed, see `linkAt`, as one string: equal if no link was replaced. */
   readonly links: string;
   /** The newest `ctime` of these links, ns: when the last of them was retargeted. */
   readonly retargetedNs: bigint;
@@ -131,7 +131,7 @@ export class Route implements Consulted, Way {
   }
 
   followed(directory: string, name: string, target: string, stat: BigIntStats): void {
-    const link = `${directory}/${name}\0${target}`;
+    const link = linkAt(`${directory}/${name}`, target, stat);
     this.links = this.links === '' ? link : `${this.links}\0${link}`;
     this.hops += 1;
     if (stat.ctimeNs > this.retargetedNs && isDated(name, stat)) this.retargetedNs = stat.ctimeNs;
@@ -238,16 +238,23 @@ export function* resolve(path: string, disk: Disk): Steps<Resolution> {
   return { kind: 'found', path: place || '/', stat, route };
 }
 
-/** The paths of links that were followed. @param links see `Way`. */
-export function linksIn(links: string): string[] {
-  return links === '' ? [] : links.split('\0').filter((_, at) => at % 2 === 0);
+/** A link that was followed: its path, its target, and its identity, because it may come back with the same target. */
+export function linkAt(path: string, target: string, stat: BigIntStats): string {
+  return [path, target, identityOf(stat)].join('\0');
 }
 
-/** Whether one of these links has been retargeted. @param links see `Way`. */
+/** The links that were followed. @param links see `Way`. */
+export function* linksIn(links: string): Iterable<{ path: string; target: string; identity: string }> {
+  const parts = links === '' ? [] : links.split('\0');
+  for (let at = 0; at < parts.length; at += 3)
+    yield { path: parts[at] ?? '', target: parts[at + 1] ?? '', identity: parts[at + 2] ?? '' };
+}
+
+/** Whether one of these links has been replaced. @param links see `Way`. */
 export function* wereRetargeted(links: string, disk: Disk): Steps<boolean> {
-  const hops = links === '' ? [] : links.split('\0');
-  for (let at = 0; at < hops.length; at += 2) {
-    if ((yield* disk.readlink(hops[at] ?? '')) !== hops[at + 1]) return true;
+  for (const { path, target, identity } of linksIn(links)) {
+    const stat = yield* disk.lstat(path);
+    if (!stat || identityOf(stat) !== identity || (yield* disk.readlink(path)) !== target) return true;
   }
   return false;
 }

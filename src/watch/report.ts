@@ -156,7 +156,9 @@ export class Reporter {
     const unreadable = seen?.kind === 'found' ? seen.unreadable : undefined;
     return [...this.#pending.keys()].flatMap((key) => {
       const file = files?.get(key) ?? this.#files.get(key);
-      return file ? [file.realPath, ...linksIn(FileSnapshot.stampOf(file).links)] : (unreadable?.path ?? []);
+      return file
+        ? [file.realPath, ...Array.from(linksIn(FileSnapshot.stampOf(file).links), ({ path }) => path)]
+        : (unreadable?.path ?? []);
     });
   }
 

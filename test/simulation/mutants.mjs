@@ -50,7 +50,7 @@ export const MUTANTS = [
   [
     'a volume in the gap of a swap is no volume',
     volume,
-    'if (!found?.isDirectory()) return (yield* disk.afresh.readlink(link)) === target ? gap : MOVED;',
+    'if (!found?.isDirectory()) return (yield* wereRetargeted(links, disk.afresh)) ? MOVED : gap;',
     'if (!found?.isDirectory()) return undefined;',
   ],
   [
@@ -65,12 +65,7 @@ export const MUTANTS = [
     "if (isThere !== (kind === 'found')) return false;",
     '',
   ],
-  [
-    'a group does not notice that a name has come back',
-    group,
-    'if (file?.revision === undefined) continue;',
-    'continue;',
-  ],
+  ['a link that comes back counts as the same', 'fs/resolve.ts', 'identityOf(stat) !== identity', 'false'],
   ['the proof of a group uses shared answers', group, 'isAsRead(read, disk.afresh)', 'isAsRead(read, disk)'],
   [
     'a group does not wait for links that are not made yet',
@@ -215,7 +210,7 @@ export const MUTANTS = [
   [
     "a resync's find is not confirmed",
     session,
-    "if (isNew && cause === 'resync' && !isConfirmed && this.#unconfirmed.length < MAX_ROUNDS) {",
+    "if ((isNew || isElsewhere) && cause === 'resync' && !isConfirmed) {",
     'if (false) {',
   ],
   [
@@ -272,7 +267,7 @@ export const MUTANTS = [
   [
     'a revision that was swapped and removed is a gap',
     volume,
-    '(yield* disk.afresh.readlink(link)) === target ? gap : MOVED',
+    '(yield* wereRetargeted(links, disk.afresh)) ? MOVED : gap',
     'gap',
   ],
   [

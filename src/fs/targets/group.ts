@@ -14,7 +14,6 @@ import { nextSlice, run, type Steps } from '../../core/steps.js';
 import { attempts, MOVED, type Moved } from '../attempts.js';
 import { withPathTo } from '../directories-above.js';
 import { Disk, noAnswers } from '../disk.js';
-import { isSameInode } from '../file-identity.js';
 import { absoluteGivenPath } from '../given-path.js';
 import { consultedBy, haveSameDirectories } from '../merge-directories.js';
 import { Mounts } from '../mounts.js';
@@ -22,7 +21,7 @@ import type { Consulted, Found, Extent, Observation, Regrouped, Target } from '.
 import type { ReadLimits } from '../read-limits.js';
 import { resolve, wereRetargeted, type Resolution } from '../resolve.js';
 import type { ReadingPorts } from '../stable-read.js';
-import { FileSnapshot, filesIn, SetSnapshot } from '../snapshot.js';
+import { type FileSnapshot, filesIn, SetSnapshot } from '../snapshot.js';
 import { readingError, TargetError, wrongPath } from '../target-error.js';
 import { fileAt } from './file.js';
 
@@ -235,7 +234,7 @@ function consultedFor(read: readonly Member[], ...others: Consulted[]): Consulte
 /** Whether each path still leads where it led when it was read: then all files existed at one instant. */
 function* isAsRead(read: readonly Member[], disk: Disk): Steps<boolean> {
   const isPartial = read.some(({ resolution }) => resolution.kind === 'missing');
-  for (const { resolution, file } of read) {
+  for (const { resolution } of read) {
     yield* nextSlice();
     // A member may have been removed before another one was looked for.
     const { kind } = resolution;
@@ -244,10 +243,6 @@ function* isAsRead(read: readonly Member[], disk: Disk): Steps<boolean> {
       if (isThere !== (kind === 'found')) return false;
     }
     if (yield* wereRetargeted(resolution.route.links, disk)) return false;
-    // The name of a revision may have come back in the meantime.
-    if (file?.revision === undefined) continue;
-    const stat = yield* disk.lstat(file.realPath);
-    if (!stat || !isSameInode(stat, FileSnapshot.stampOf(file).inode)) return false;
   }
   return true;
 }

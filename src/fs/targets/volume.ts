@@ -34,6 +34,7 @@ import {
   isEntryName,
   isInRevision,
   joinWays,
+  linkAt,
   resolve,
   wereRetargeted,
   type Resolution,
@@ -95,10 +96,11 @@ export function* publishedIn(
   if (!isOwn || found?.isSymbolicLink()) {
     return { kind: 'unreadable', error: targetError('ERR_TARGET_LAYOUT', link), consulted };
   }
+  const links = linkAt(link, target, linkStat);
   // It may have been removed because there is another one by now.
-  if (!found?.isDirectory()) return (yield* disk.afresh.readlink(link)) === target ? gap : MOVED;
+  if (!found?.isDirectory()) return (yield* wereRetargeted(links, disk.afresh)) ? MOVED : gap;
   const turn = {
-    links: `${link}\0${target}`,
+    links,
     retargetedNs: linkStat.ctimeNs,
     revision: target,
     volume: directory,

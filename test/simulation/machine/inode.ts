@@ -48,16 +48,15 @@ export class Inode {
 
   readonly storage: Storage;
   readonly kind: Kind;
-  readonly number: number;
+  number = 0;
   /** Without the format. */
   mode: number;
   uid: number;
   gid: number;
 
-  constructor(storage: Storage, kind: Kind, number: number, mode: number, uid: number, gid: number) {
+  constructor(storage: Storage, kind: Kind, mode: number, uid: number, gid: number) {
     this.storage = storage;
     this.kind = kind;
-    this.number = number;
     this.mode = mode;
     this.uid = uid;
     this.gid = gid;

@@ -47,6 +47,8 @@ export class Storage {
   #inodes = 0;
   #nextNumber = 2;
   #freeNumbers: number[] = [];
+  /** When the last link with each number was made, ns. */
+  readonly #links = new Map<number, bigint>();
   #journal: Change[] = [];
 
   constructor({ type, device, stamp, capacity = Infinity, maxInodes = Infinity }: StorageOptions) {
@@ -59,12 +61,20 @@ export class Storage {
     this.root.inode.nlink = 2;
   }
 
-  /** A new inode, with the number of one that was freed if there is one. tmpfs does not reuse numbers. */
+  /**
+   * A new inode, with the number of one that was freed if there is one. tmpfs does not reuse numbers. No link gets that of
+   * another link that was made in the same tick: nothing would tell the two apart.
+   */
   create(kind: Kind, mode: number, uid: number, gid: number): Inode {
     if (this.#inodes >= this.maxInodes) throw new Errno('ENOSPC');
     this.#inodes += 1;
-    const number = this.#freeNumbers.pop() ?? this.#nextNumber++;
-    return new Inode(this, kind, number, mode, uid, gid);
+    const inode = new Inode(this, kind, mode, uid, gid);
+    const isTwin = (of: number): boolean => kind === 'link' && this.#links.get(of) === inode.birthtimeNs;
+    const at = this.#freeNumbers.findLastIndex((of) => !isTwin(of));
+    const [number = this.#nextNumber++] = at < 0 ? [] : this.#freeNumbers.splice(at, 1);
+    inode.number = number;
+    if (kind === 'link') this.#links.set(number, inode.birthtimeNs);
+    return inode;
   }
 
   /** Frees an inode that has neither a name nor an open descriptor. */
