@@ -34,10 +34,10 @@ export type {
 export {
   TokenCredential,
   type TokenAnswer,
+  type TokenClaims,
   type TokenClient,
   type TokenRequest,
 } from './core/token-client.js';
-export type { TokenClaims } from './core/token-claims.js';
 export type { ValueSource } from './core/value-source.js';
 export { readVolume, type ReadVolumeOptions } from './fs/read-volume.js';
 export { ResilientWatcher, watch } from './watch/resilient-watcher.js';
@@ -76,8 +76,7 @@ export type { WatchedValueEvents, WatchedValueOptions, WatchedValueStatus } from
 export type { Durability } from './write/pending-file.js';
 export { isTemporaryName } from './write/temporary-name.js';
 export type { WriteData } from './write/write-source.js';
-export { healthHandler } from './telemetry/health-handler.js';
-export { healthOf, type Health } from './telemetry/health.js';
+export { healthHandler, healthOf, type Health } from './telemetry/health.js';
 export { logTo, type LogOptions, type StructuredLogger } from './telemetry/log.js';
 export {
   observe,

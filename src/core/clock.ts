@@ -71,3 +71,6 @@ export function durationText(ms: number): string {
   if (seconds < 7_200) return `${Math.round(seconds / 60)} min`;
   return seconds < 172_800 ? `${Math.round(seconds / 3_600)} h` : `${Math.round(seconds / 86_400)} d`;
 }
+
+/** A time in the JSON of Kubernetes: RFC 3339 in whole seconds. */
+export const kubernetesTime = (epochMs: number): string => `${isoTime(epochMs).slice(0, 19)}Z`;

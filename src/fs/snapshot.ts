@@ -1,7 +1,6 @@
 /** The states of a target, as reported to users. */
 import { inspect } from 'node:util';
 
-import { sha256 } from '../core/digest.js';
 import { isUnchanged, NOT_READ, type Inode } from './file-identity.js';
 import type { Kept } from './read-limits.js';
 
@@ -246,3 +245,11 @@ export function filesIn({ files }: Snapshot): Files {
 
 /** The state of a target; `kind` is the discriminant. */
 export type Snapshot = FileSnapshot | SetSnapshot | MissingSnapshot;
+
+/**
+ * The SHA-256 digest of the data, in hexadecimal. `node:crypto` is loaded on the first call, because loading it takes
+ * longer than loading any of the packages used here.
+ */
+export function sha256(data: string | Uint8Array): string {
+  return process.getBuiltinModule('node:crypto').hash('sha256', data, 'hex');
+}

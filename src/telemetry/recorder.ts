@@ -1,7 +1,6 @@
 import { telemetryOf, type Labels, type Meter, type Metric } from '../core/telemetry-definitions.js';
 import type { ComponentHandle, OperationMessage } from '../core/telemetry-messages.js';
 import { runningComponents } from '../core/telemetry.js';
-import { samplesOf } from './gauges.js';
 import { followMetrics, ownLabel, type Sample } from './metrics.js';
 import { count, type Operation, type Point, type Subscription } from './observe.js';
 import { measure } from './point-events.js';
@@ -150,4 +149,35 @@ export class Recorder {
     });
     return Object.fromEntries(bounded) as Labels;
   }
+}
+
+/**
+ * The samples of one gauge, each set of labels once.
+ * @param bounded the labels of a sample; components beyond the limit share their labels.
+ */
+export function samplesOf(
+  name: string,
+  gauge: Metric,
+  components: Iterable<ComponentHandle>,
+  bounded: (labels: Labels) => Labels,
+): Sample[] {
+  const pick = gauge.of === 'least' ? Math.min : Math.max;
+  const samples = new Map<string, Sample>();
+  const counted = new Set<string>();
+  for (const component of components) {
+    for (const { metric, labels, value, item } of component.metrics?.() ?? []) {
+      if (metric !== name) continue;
+      const all = bounded({ ...ownLabel(gauge, component.name), ...labels });
+      const key = JSON.stringify(all);
+      const other = samples.get(key)?.value;
+      if (item !== undefined) {
+        const id = JSON.stringify([key, item]);
+        if (!counted.has(id)) samples.set(key, { labels: all, value: (other ?? 0) + value });
+        counted.add(id);
+      } else {
+        samples.set(key, { labels: all, value: other === undefined ? value : pick(other, value) });
+      }
+    }
+  }
+  return [...samples.values()];
 }

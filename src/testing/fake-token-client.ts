@@ -1,8 +1,7 @@
 import { TokenError } from '../core/token-error.js';
-import { systemClock, type Clock } from '../core/clock.js';
+import { kubernetesTime, systemClock, type Clock } from '../core/clock.js';
 import type { TokenAnswer, TokenClient, TokenRequest } from '../core/token-client.js';
-import { kubernetesTime } from './kubernetes-time.js';
-import { mintTestToken } from './mint-test-token.js';
+import { mintTestToken } from './jwt.js';
 
 /** The reaction of a `FakeTokenClient` to one request. */
 export interface TokenStep {

@@ -1,5 +1,6 @@
 import { sign, verify, type KeyObject } from 'node:crypto';
 import { promisify } from 'node:util';
+import type { TokenClaims } from '../core/token-client.js';
 
 interface Header {
   readonly alg: 'ES256' | 'none';
@@ -44,4 +45,21 @@ function signedPart(header: Header, claims: object): string {
 
 function decoded(part: string): unknown {
   return JSON.parse(Buffer.from(part, 'base64url').toString());
+}
+
+/**
+ * Creates a token with these claims (`iat`, `nbf`, `exp` in seconds), dated as by an API server. It is not signed, so
+ * no real server accepts it.
+ *
+ * ```ts
+ * mintTestToken({ iat: 1711900695, exp: 1743436695, 'kubernetes.io': { warnafter: 1711904302 } });
+ * ```
+ */
+export function mintTestToken(claims: TokenClaims = {}): string {
+  const {
+    iss = 'https://kubernetes.default.svc.cluster.local',
+    sub = 'system:serviceaccount:default:default',
+    ...others
+  } = claims;
+  return unsecuredJwt({ iss, sub, ...others });
 }

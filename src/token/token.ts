@@ -1,6 +1,6 @@
 import { inspect } from 'node:util';
 
-import type { TokenClaims } from '../core/token-claims.js';
+import type { TokenClaims } from '../core/token-client.js';
 import { TokenError } from '../core/token-error.js';
 import { dateOrNull, isoTime, parseTimestamp } from '../core/clock.js';
 

@@ -4,8 +4,7 @@ import type { AddressInfo } from 'node:net';
 import { fastify } from 'fastify';
 import { expect, onTestFinished, test } from 'vitest';
 
-import { healthHandler } from '../../src/telemetry/health-handler.js';
-import { healthOf } from '../../src/telemetry/health.js';
+import { healthHandler, healthOf } from '../../src/telemetry/health.js';
 import { SampleComponent, WATCHING } from './sample-component.js';
 
 const SOURCE = { name: '/etc/app.yaml', digest: null, problems: [] };

@@ -1,6 +1,7 @@
 /** Trees that `@parcel/watcher` watches, guarded against every known fault of that module; nothing else may import it. */
 import { dirname } from 'node:path';
-import { isMainThread } from 'node:worker_threads';
+import { once } from 'node:events';
+import { isMainThread, Worker } from 'node:worker_threads';
 
 import type ParcelWatcher from '@parcel/watcher';
 
@@ -9,7 +10,6 @@ import { errnoOf } from '../../core/errno.js';
 import { exportsOf } from '../../core/package-error.js';
 import type { WatchedDirectory } from '../../core/watch-backend.js';
 import { backendFailure } from './backend-failure.js';
-import { probeInotify } from './inotify-probe.js';
 
 /** The name of the backend. */
 export const parcelName = 'parcel';
@@ -281,4 +281,24 @@ function deathOf(life: Life, path: string, error: Error): BackendError {
   }
   const message = `The backend "parcel" stopped watching ${path}: ${error.message}`;
   return new BackendError('ERR_BACKEND_DOWN', parcelName, message, { cause: error });
+}
+
+/**
+ * Checks that a new inotify instance is available, and releases it. Takes some 20 ms, most of them to start a
+ * thread: here `fs.watch` would reuse the instance that this event loop may have already, while a worker's event
+ * loop needs a new one.
+ *
+ * A thread and its descriptors cost more than an instance, so this also fails in a process that has run out of
+ * threads or descriptors.
+ * @throws the error of `fs.watch` (`EMFILE`, `ENOSPC`) or of the worker (`ERR_WORKER_INIT_FAILED`).
+ */
+export async function probeInotify(): Promise<void> {
+  const worker = new Worker(`require('node:fs').watch('/').close()`, {
+    eval: true,
+    // Without the preloads of the program (--import, NODE_OPTIONS).
+    execArgv: [],
+    env: {},
+  });
+  // The instance is released when the thread ends.
+  await once(worker, 'exit');
 }
