@@ -24,6 +24,7 @@
  * validator or parser throws or takes too long, the values are refused; a late result is ignored.
  */
 import { Component } from '../core/component.js';
+import { resolveOptions } from '../core/options.js';
 import type { ConfigProblem } from './config-error.js';
 import { ClosedError } from '../core/errors.js';
 import { TargetError } from '../fs/target-error.js';
@@ -33,13 +34,13 @@ import { describeKeys, jsonSchemaOf, tableOf, type ConfigKey } from './config-de
 import { differingPaths } from './difference.js';
 import type { ConfigChange, ConfigLoaderEvents } from './loader-events.js';
 import {
-  resolveLoaderOptions,
+  LOADER_OPTIONS,
   type ConfigLoaderOptions,
   type ResolvedLoaderOptions,
   type SchemaLoaderOptions,
 } from './loader-options.js';
 import { loaderDescription, type ConfigLoaderStatus } from './loader-status.js';
-import type { Layer, Reading } from './merge.js';
+import type { Layer } from './merge.js';
 import { invalid, problemAt } from './problems.js';
 import { acceptPending } from './acceptance.js';
 import { LoadedSource, type SourcePorts } from './loaded-source.js';
@@ -51,7 +52,15 @@ import { validateLayers, type ConfigValidator, type Verdict } from './validation
 /** The result of a load or an update, for telemetry. */
 type ReloadResult = 'accepted' | 'unchanged' | 'rejected';
 
-type TrialResult = 'accepted' | 'unchanged' | 'reverted';
+/** What has become of pending values. */
+interface Accepted {
+  /** Why some are still pending. */
+  readonly problems: readonly ConfigProblem[];
+  /** Undefined if none was accepted. */
+  readonly result?: ReloadResult;
+  /** Whether they were accepted, and were not healthy. */
+  readonly isReverted?: boolean;
+}
 
 /**
  * A configuration from several sources: validated, replaced as a whole, and kept up to date.
@@ -89,7 +98,7 @@ export class ConfigLoader<T = ConfigMap> extends Component<ConfigLoaderEvents<T>
   // eslint-disable-next-line @typescript-eslint/unified-signatures -- a schema of arktype is also a function
   constructor(options: ConfigLoaderOptions<T>);
   constructor(options: ConfigLoaderOptions<T>) {
-    const resolved = resolveLoaderOptions(options);
+    const resolved = resolveOptions('ConfigLoader', options, LOADER_OPTIONS);
     super({ ...resolved, kind: 'ConfigLoader', description: loaderDescription });
     this.#options = resolved;
     const { clock, settleMs, parseTimeoutMs: timeoutMs } = resolved;
@@ -147,7 +156,7 @@ export class ConfigLoader<T = ConfigMap> extends Component<ConfigLoaderEvents<T>
    */
   async load(): Promise<T> {
     await this.start();
-    return this.#loaded().config;
+    return this.current as T;
   }
 
   /**
@@ -234,9 +243,7 @@ export class ConfigLoader<T = ConfigMap> extends Component<ConfigLoaderEvents<T>
       throw invalid(verdict.problems, this.#sources.find(({ failure }) => failure)?.failure);
     }
     for (const source of this.#sources) source.accept();
-    const { config } = verdict;
-    this.#current = { config, at: this.#options.clock.now() };
-    this.dispatch('change', { previous: undefined, current: config, paths: differingPaths({}, config) });
+    this.#use(verdict.config);
     return 'accepted';
   }
 
@@ -278,98 +285,83 @@ export class ConfigLoader<T = ConfigMap> extends Component<ConfigLoaderEvents<T>
   /** @param retry whether pending values are validated again even if no source has changed */
   async #readAndAccept(sources: readonly LoadedSource[], retry: boolean): Promise<ReloadResult> {
     const outcomes = await Promise.all(sources.map((source) => source.read()));
-    let result: ReloadResult = outcomes.includes('unreadable') ? 'rejected' : 'unchanged';
-    if (this.lifetime.ended) return result;
-    const fresh = new Set<LoadedSource>();
-    const refused = new Set<LoadedSource>();
-    const problems: ConfigProblem[] = [];
-    for (const [index, source] of sources.entries()) {
-      if (outcomes[index] === 'fresh') fresh.add(source);
-      if (outcomes[index] !== 'bad') continue;
-      refused.add(source);
-      problems.push(...source.problems);
-    }
-    if (fresh.size > 0 || retry) {
-      const related = this.#reverted.retryWith(fresh);
-      let outcome = await this.#acceptPending(fresh, related);
-      const isKeptBack = outcome.result === 'reverted' && [...related].some((source) => !fresh.has(source));
-      if (isKeptBack) {
-        for (const source of fresh) source.retry();
-        outcome = await this.#acceptPending(fresh, fresh);
-      }
-      if (outcome.result) result = outcome.result === 'reverted' ? 'rejected' : outcome.result;
-      for (const each of this.#sources) {
-        each.refusals = outcome.problems.filter(({ source }) => source === each.name);
-      }
-      const pending = [...fresh].filter((source) => source.isPending);
-      if (pending.length > 0) problems.push(...outcome.problems);
-      for (const source of pending) refused.add(source);
-    }
-    if (refused.size === 0) return result;
-    this.#reject(refused, problems);
+    const unread = outcomes.includes('unreadable') ? 'rejected' : 'unchanged';
+    if (this.lifetime.ended) return unread;
+    const fresh = new Set(sources.filter((_, index) => outcomes[index] === 'fresh'));
+    const bad = sources.filter((_, index) => outcomes[index] === 'bad');
+    const accepted = fresh.size > 0 || retry ? await this.#accept(fresh) : undefined;
+    const pending = [...fresh].filter((source) => source.isPending);
+    const refused = sources.filter((source) => bad.includes(source) || pending.includes(source));
+    if (refused.length === 0) return accepted?.result ?? unread;
+    const problems = bad.flatMap((source) => source.problems);
+    this.#reject(refused, pending.length > 0 && accepted ? [...problems, ...accepted.problems] : problems);
     return 'rejected';
   }
 
-  readonly #validate = (layers: readonly Layer[]): Promise<Verdict<T>> => {
-    const { clock, validate, validateTimeoutMs: timeoutMs } = this.#options;
-    const { signal } = this.lifetime;
-    return validateLayers(layers, { validate: validate as ConfigValidator<T>, timeoutMs, clock, signal });
-  };
-
-  /** Makes this the current configuration. Returns false if it is the same. */
-  #accept(config: T): boolean {
-    const { config: previous } = this.#loaded();
-    const paths = differingPaths(previous, config);
-    if (paths.length === 0) return false;
-    this.#current = { config, at: this.#options.clock.now() };
-    this.#changes += 1;
-    this.dispatch('change', { previous, current: config, paths });
-    return true;
+  /** Accepts what is valid. After a trial that has failed, the sources that have changed are tried alone. */
+  async #accept(fresh: ReadonlySet<LoadedSource>): Promise<Accepted> {
+    const related = this.#options.trial ? this.#reverted.retryWith(fresh) : fresh;
+    let accepted = await this.#acceptPending(fresh, related);
+    if (accepted.isReverted && [...related].some((source) => !fresh.has(source))) {
+      for (const source of fresh) source.retry();
+      accepted = await this.#acceptPending(fresh, fresh);
+    }
+    for (const each of this.#sources) {
+      each.refusals = accepted.problems.filter(({ source }) => source === each.name);
+    }
+    return accepted;
   }
 
-  /** @param related the sources that were in an earlier trial with one of these */
+  /**
+   * Accepts what is valid, and returns to the configuration before if the new one is not healthy in time.
+   * @param related the sources that were in an earlier trial with one of these
+   */
   async #acceptPending(
     fresh: ReadonlySet<LoadedSource>,
     related: ReadonlySet<LoadedSource>,
-  ): Promise<{ readonly problems: readonly ConfigProblem[]; readonly result: TrialResult | undefined }> {
+  ): Promise<Accepted> {
     const { accepted, before, problems } = await acceptPending(this.#sources, fresh, this.#validate);
-    const result = accepted && (await this.#tryOut(accepted.config, before, related));
-    return { problems, result };
-  }
-
-  /** Makes this the current configuration, and returns to the one before if it is not healthy in time. */
-  async #tryOut(
-    config: T,
-    before: ReadonlyMap<LoadedSource, Reading>,
-    related: ReadonlySet<LoadedSource>,
-  ): Promise<TrialResult> {
+    const previous = this.#current;
+    if (!accepted || !previous) return { problems };
+    if (!this.#use(accepted.config)) return { problems, result: 'unchanged' };
     const { trial, clock } = this.#options;
-    const { config: previous } = this.#loaded();
-    if (!this.#accept(config)) return 'unchanged';
-    const error = trial && (await faultOf(config, trial, { clock, signal: this.lifetime.signal }));
-    if (!error) return 'accepted';
+    const { signal } = this.lifetime;
+    const error = trial && (await faultOf(accepted.config, trial, { clock, signal }));
+    if (!error) return { problems, result: 'accepted' };
     for (const [source, reading] of before) {
       source.revert(reading, problemAt(error.code, source.name, error.message));
     }
     const reverted = this.#sources.filter((source) => before.has(source));
     this.#reverted.add([...related, ...reverted]);
     this.recordError(error);
-    this.#accept(previous);
+    this.#use(previous.config);
     this.dispatch('reverted', { error, sources: reverted.map(({ name }) => name) });
-    return 'reverted';
+    return { problems, result: 'rejected', isReverted: true };
   }
 
-  #reject(refused: ReadonlySet<LoadedSource>, problems: readonly ConfigProblem[]): void {
+  readonly #validate = (layers: readonly Layer[]): Promise<Verdict<T>> => {
+    const { clock, validateTimeoutMs: timeoutMs } = this.#options;
+    const validate = this.#options.validate as ConfigValidator<T> | undefined;
+    return validateLayers(layers, { validate, timeoutMs, clock, signal: this.lifetime.signal });
+  };
+
+  /** Makes this the current configuration. Returns false if it is the same as before. */
+  #use(config: T): boolean {
+    const before = this.#current;
+    const paths = differingPaths(before ? before.config : {}, config);
+    if (before && paths.length === 0) return false;
+    this.#current = { config, at: this.#options.clock.now() };
+    if (before) this.#changes += 1;
+    this.dispatch('change', { previous: before?.config, current: config, paths });
+    return true;
+  }
+
+  #reject(refused: readonly LoadedSource[], problems: readonly ConfigProblem[]): void {
     this.#rejections += 1;
     this.#lastRejectedAt = this.#options.clock.now();
     const error = invalid(problems);
     this.recordError(error);
-    const sources = [...refused].map(({ name, digest }) => ({ name, digest }));
+    const sources = refused.map(({ name, digest }) => ({ name, digest }));
     this.dispatch('rejected', { error, sources, problems });
-  }
-
-  #loaded(): { readonly config: T; readonly at: number } {
-    if (!this.#current) throw new ClosedError('Cannot use the configuration: it is not loaded');
-    return this.#current;
   }
 }

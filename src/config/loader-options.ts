@@ -5,7 +5,7 @@ import {
   nonEmptyString,
   PORT_OPTIONS,
   required,
-  resolveOptions,
+  type resolveOptions,
 } from '../core/options.js';
 import type { ConfigSource } from './config-source.js';
 import type { ConfigMap } from './config-value.js';
@@ -54,7 +54,8 @@ export interface SchemaLoaderOptions<T> extends LoaderOptions<T, StandardSchema<
   readonly validate: StandardSchema<T>;
 }
 
-const OPTIONS = {
+/** The checks of the options, and the defaults. */
+export const LOADER_OPTIONS = {
   sources: required(
     matching<readonly ConfigSource[] | undefined>(
       undefined,
@@ -62,8 +63,8 @@ const OPTIONS = {
       (value) => Array.isArray(value) && value.length > 0,
     ),
   ),
-  validate: matching<ConfigValidator<unknown>>(
-    (values) => values,
+  validate: matching<ConfigValidator<unknown> | undefined>(
+    undefined,
     'a function or a Standard Schema (a JSON Schema needs a function that applies it)',
     (value) => typeof value === 'function' || isStandardSchema(value),
   ),
@@ -83,13 +84,4 @@ const OPTIONS = {
 };
 
 /** The options of a loader, complete and checked. */
-export type ResolvedLoaderOptions = ReturnType<typeof resolveOptions<typeof OPTIONS>>;
-
-/**
- * Fills in the defaults.
- * @throws {TypeError} for an unknown option, one of the wrong type, or no sources.
- * @throws {RangeError} for a number out of range.
- */
-export function resolveLoaderOptions(given: unknown): ResolvedLoaderOptions {
-  return resolveOptions('ConfigLoader', given, OPTIONS);
-}
+export type ResolvedLoaderOptions = ReturnType<typeof resolveOptions<typeof LOADER_OPTIONS>>;

@@ -43,7 +43,8 @@ export type Verdict<T> = { readonly config: T } | { readonly problems: readonly 
 
 /** The validator and its ports. */
 interface ValidationOptions<T> {
-  readonly validate: ConfigValidator<T>;
+  /** Undefined: the merged values are the configuration. */
+  readonly validate: ConfigValidator<T> | undefined;
   readonly timeoutMs: number;
   readonly clock: Clock;
   readonly signal: AbortSignal;
@@ -58,6 +59,7 @@ export async function validateLayers<T>(
 ): Promise<Verdict<T>> {
   const merged = mergeLayers(layers);
   if (merged.problems.length > 0) return { problems: merged.problems };
+  if (!validate) return { config: deepFreeze(merged.values as T, new Set()) };
   const refuse = async (issues: readonly unknown[]): Promise<Verdict<T>> => ({
     problems: await problemsOf(issues, { layers: merged.layers, schema: jsonSchemaOf(validate) }),
   });

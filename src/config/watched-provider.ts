@@ -64,6 +64,8 @@ interface ProviderSettings {
 export abstract class WatchedProvider implements ConfigProvider {
   /** The path, absolute. */
   readonly name: string;
+  /** The digest of the last state read or reported: `sha256:…` of a file, `set:…` of a volume, or `missing`. */
+  digest: string | undefined;
   /** What may surprise the author of the values last read, such as a `#` within a value of a `.env` file. */
   warnings: readonly ConfigWarning[] = [];
   protected readonly merge: boolean;
@@ -75,7 +77,6 @@ export abstract class WatchedProvider implements ConfigProvider {
   #watcher: ResilientWatcher | undefined;
   /** What the watcher has reported last, while the path can be read. */
   #reported: Snapshot | undefined;
-  #digest: string | undefined;
 
   /** @throws {TypeError | RangeError} for an invalid path or option. */
   protected constructor({ owner, path, optional, merge, maxBytes, watching }: ProviderSettings) {
@@ -85,11 +86,6 @@ export abstract class WatchedProvider implements ConfigProvider {
     this.#maxBytes = maxBytes;
     this.#newWatcher = () => new ResilientWatcher(this.name, { ...watching, maxContentBytes: maxBytes });
     this.#disk = this.#newWatcher();
-  }
-
-  /** The digest of the last state read or reported: `sha256:…` of a file, `set:…` of a volume, or `missing`. */
-  get digest(): string | undefined {
-    return this.#digest;
   }
 
   abstract read(): Promise<unknown>;
@@ -117,8 +113,8 @@ export abstract class WatchedProvider implements ConfigProvider {
     asPart<ResilientWatcherEvents>(watcher, {
       change: (change) => {
         const { digest } = (this.#reported = change.current);
-        const isNews = begun || (this.#digest !== undefined && this.#digest !== digest);
-        this.#digest = digest;
+        const isNews = begun || (this.digest !== undefined && this.digest !== digest);
+        this.digest = digest;
         if (isNews) return callback(change, undefined);
       },
       unreadable: ({ error }) => {
@@ -180,7 +176,7 @@ export abstract class WatchedProvider implements ConfigProvider {
       if (!(error instanceof ResilientError)) throw error;
       throw configError('ERR_CONFIG_UNREADABLE', this.name, error.message);
     }
-    this.#digest = snapshot.digest;
+    this.digest = snapshot.digest;
     if (snapshot.kind !== 'missing') return snapshot;
     if (this.#optional) return undefined;
     throw configError('ERR_CONFIG_MISSING', this.name, `no such ${wanted}`);
