@@ -1,7 +1,7 @@
 /** Describes the keys of a configuration and where their values come from, without values that may be secret. */
 import { redact, REDACTED, SECRET_NAME } from '../core/redaction.js';
-import { depthOf, isMap, type ConfigMap } from './config-value.js';
-import { mergeLayers, type Layer } from './merge.js';
+import { isMap, valueAt, type ConfigMap } from './config-value.js';
+import { mergeLayers, originOf, type Layer } from './merge.js';
 
 /** A key of a configuration. Plain data without the current value. */
 export interface ConfigKey {
@@ -46,7 +46,7 @@ export function describeKeys(
   }
   return [...described.values()].map(({ path, schema: node }) => {
     const standard = node['default'] ?? valueAt(defaults, path);
-    const origin = merged.layers.findLast(({ values }) => depthOf(values, path) === path.length);
+    const origin = originOf(merged.layers, path);
     const ofSchema = isLoaded && node['default'] !== undefined ? 'default' : undefined;
     return {
       path,
@@ -109,13 +109,6 @@ function* leavesOf(
 
 function member(of: unknown, name: string): unknown {
   return isMap(of) ? of[name] : undefined;
-}
-
-function valueAt(values: ConfigMap, path: readonly string[]): unknown {
-  return path.reduce<unknown>(
-    (below, key) => (isMap(below) && Object.hasOwn(below, key) ? below[key] : undefined),
-    values,
-  );
 }
 
 function typeOf({ type, enum: values, const: only, anyOf }: JsonSchema): string | undefined {

@@ -85,14 +85,13 @@ export function kindOf(value: unknown): string {
   return typeof value === 'object' ? 'an instance of a class' : `a ${typeof value}`;
 }
 
-/** The number of keys of a path that exist. */
-export function depthOf(value: unknown, path: readonly string[]): number {
-  let below = value;
-  for (const [depth, key] of path.entries()) {
-    const has =
-      (isMap(below) || Array.isArray(below)) && Object.prototype.propertyIsEnumerable.call(below, key);
-    if (!has) return depth;
+/** The value with this path; undefined if there is none. */
+export function valueAt(values: ConfigValue, path: readonly string[]): ConfigValue | undefined {
+  let below: unknown = values;
+  for (const key of path) {
+    const isContainer = isMap(below) || Array.isArray(below);
+    if (!isContainer || !Object.prototype.propertyIsEnumerable.call(below, key)) return undefined;
     below = (below as Readonly<Record<string, unknown>>)[key];
   }
-  return path.length;
+  return below as ConfigValue;
 }

@@ -1,5 +1,5 @@
 import type { ConfigProblem } from './config-error.js';
-import { isMap, type ConfigMap, type ConfigValue } from './config-value.js';
+import { isMap, valueAt, type ConfigMap, type ConfigValue } from './config-value.js';
 import { problemAt } from './problems.js';
 import type { ConfigWarning, PlaceOf } from './places.js';
 
@@ -47,6 +47,11 @@ export function mergeLayers(layers: readonly Layer[]): {
     return spelled;
   });
   return { values, layers: merged, problems };
+}
+
+/** The layer from which the value with this path comes; undefined if there is no such value. */
+export function originOf(layers: readonly Layer[], path: readonly string[]): Layer | undefined {
+  return layers.findLast(({ values }) => valueAt(values, path) !== undefined);
 }
 
 function mergedMap(

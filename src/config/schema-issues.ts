@@ -6,9 +6,9 @@
 import { shortened } from '../core/redaction.js';
 import { ConfigError, type ConfigProblem } from './config-error.js';
 import { allowedAt, isSecretPath } from './config-description.js';
-import { depthOf } from './config-value.js';
+import { valueAt } from './config-value.js';
 import { isServiceLink, SERVICE_LINK } from './environment.js';
-import type { Layer } from './merge.js';
+import { originOf, type Layer } from './merge.js';
 import { problemAt } from './problems.js';
 import type { Place } from './places.js';
 
@@ -47,8 +47,7 @@ export async function problemsOf(
 ): Promise<readonly ConfigProblem[]> {
   const problemOf = async (issue: unknown): Promise<ConfigProblem> => {
     const path = pathOf(issue);
-    const origin =
-      path.length > 0 ? layers.findLast((layer) => depthOf(layer.values, path) === path.length) : undefined;
+    const origin = path.length > 0 ? originOf(layers, path) : undefined;
     const place = origin && (await placeIn(origin, path));
     const allowed = isSecretPath(path) ? undefined : allowedBy(schema, path, issue);
     const message = messageOf(issue, { allowed, isMissing: path.length > 0 && origin === undefined });
@@ -240,8 +239,4 @@ function member(of: unknown, name: string): unknown {
   } catch {
     return undefined;
   }
-}
-
-function valueAt(value: unknown, path: readonly string[]): unknown {
-  return path.reduce((below, key) => member(below, key), value);
 }
