@@ -248,6 +248,18 @@ test('closing at any moment ends all hints and leaves no watch behind', async ()
   if (process.platform === 'linux') expect(inotifyWatches()).toBe(0);
 });
 
+test.runIf(process.platform === 'linux')(
+  'closing while a tree that is gone is left opens no watch of the directories above it',
+  async () => {
+    const path = join(base, 'volume');
+    mkdirSync(path);
+    const { subscription } = await watch(...treeAt(path));
+    const directoriesSet = subscription.setDirectories([directoryAt(base, ['volume'])]);
+    await Promise.all([directoriesSet, subscription.close()]);
+    expect(inotifyWatches()).toBe(0);
+  },
+);
+
 describe('every backend', () => {
   conforms(() => ({ backend: parcel(), native: true }));
   conformsForTrees(() => ({ backend: parcel(), native: true }));

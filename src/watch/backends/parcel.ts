@@ -104,11 +104,12 @@ class ParcelSubscription implements WatchSubscription {
     }
     const joined: string[] = [];
     for (const [path, root] of roots) {
-      if (this.#isClosed) return joined;
+      if (this.#isClosed) break;
       if (this.#trees.has(path)) continue;
       this.#trees.set(path, await this.#joinAt(root, directories));
       joined.push(path);
     }
+    if (this.#isClosed) return joined;
     return [...joined, ...(await this.#watchRest(directories))];
   }
 
