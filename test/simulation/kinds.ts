@@ -15,6 +15,8 @@ export interface Scene extends Watched {
   readonly see: (fs: Fs) => views.View;
   /** Whether something happens that no event tells, so that only a resync finds it. */
   readonly isSilent?: boolean;
+  /** How late events are, ms; 0 by default. */
+  readonly lateMs?: number;
   /** How long a change is held that is neither a loss nor empty, ms; `SETTLE_MS` by default. */
   readonly heldMs?: number | undefined;
   /** What a program does with it; `HABITS` by default. */
@@ -107,8 +109,10 @@ export function files(world: World, paths: readonly string[], edits = Object.key
 }
 
 /** Options that all targets have. */
-export function options({ choices }: World): ResilientWatcherOptions {
-  return { resyncIntervalMs: choices.oneOf([0, 5_000, 400]), backend: 'fs' };
+export function options({ choices, backend }: World): ResilientWatcherOptions {
+  // With `parcel`, a resync may find a change before its event comes.
+  const resyncIntervalMs = choices.oneOf(backend === 'fs' ? [0, 5_000, 400] : [0]);
+  return { resyncIntervalMs, backend };
 }
 
 const isFromVolume = (unit: string) => (): string => unit;

@@ -27,6 +27,12 @@ export const TARGET = `${ABOVE}/d`;
 export const PLAIN = ['a', 'b', 'e/c'];
 const TURNS = '/m/t';
 
+/** `parcel` watches nothing but trees. */
+const SHAPES = {
+  fs: ['file', 'directory', 'tree', 'group'],
+  parcel: ['tree', 'tree', 'tree', 'group'],
+} as const;
+
 /**
  * One way to watch what is in a directory: one file, the directory, a tree, or a group.
  * @param unit what belongs together; undefined: each file is for itself.
@@ -40,7 +46,7 @@ export function anyTarget(
   groupUnit = unit,
 ): Scene {
   const { choices } = world;
-  const shape = choices.oneOf(['file', 'directory', 'tree', 'group'] as const);
+  const shape = choices.oneOf(SHAPES[world.backend]);
   const paths = [keys[0], keys.at(-1)].map((key) => `${directory}/${key ?? ''}`);
   const [path = ''] = paths;
   const isTree = shape === 'tree' || (shape === 'directory' && unit === undefined);

@@ -19,6 +19,7 @@ import { checkAllIsTold, checkInTime, checkReports } from './invariants.js';
 import { KINDS, SETTLE_MS, type Kind } from './kinds.js';
 import { POLLED } from './polled.js';
 import { nextRealTurn } from './globals.js';
+import { parcel, parcels } from './parcel.js';
 import { Readability } from './readability.js';
 import { SCENES } from './scenes.js';
 import { leftovers, pendingTimers } from './time.js';
@@ -52,6 +53,7 @@ const WATCHED: Readonly<Record<string, Kind>> = {
   denied,
   drawn,
   behind,
+  parcel,
 };
 
 /** Programs with ways of their own. */
@@ -60,6 +62,7 @@ const PROGRAMS: Readonly<Record<string, (world: World) => Promise<void>>> = {
   hang,
   leave,
   neighbors,
+  parcels,
   regroup,
   together,
 };
@@ -110,6 +113,8 @@ async function play(world: World, kind: string): Promise<void> {
     await world.through(started, 'start()');
     await world.through(done, 'a call of the program');
     if (failure !== undefined) throw failure as Error;
+    const { frozenIn } = world.library;
+    if (frozenIn !== undefined) throw new Violation(5, `the process waits for ever in ${frozenIn}`);
     watching.check();
     checkKeepsAlive(world, options.persistent ?? true);
     // What is polled may be found by either.
@@ -131,7 +136,7 @@ async function play(world: World, kind: string): Promise<void> {
     if (!needsResync && isHeard) {
       // A group waits for a plain file that the program adds to it meanwhile.
       const heldMs = (scene.heldMs ?? settleMs) + (watching.extra === undefined ? 0 : settleMs);
-      const pollMs = options.pollIntervalMs ?? 0;
+      const pollMs = options.pollIntervalMs ?? scene.lateMs ?? 0;
       const patience = { settleMs: heldMs, missingGraceMs, pollMs, areTogether: scene.isTree !== true };
       checkInTime(history, watching.reports, quietSince, patience);
     }
@@ -154,7 +159,7 @@ async function play(world: World, kind: string): Promise<void> {
 
 /** 7: an open watcher keeps the process alive, unless it is not `persistent`. */
 function checkKeepsAlive(world: World, isPersistent: boolean): void {
-  const count = pendingTimers() + world.library.persistentWatches;
+  const count = pendingTimers() + world.library.persistentWatches + (world.parcel?.callbacks ?? 0);
   if (count > 0 === isPersistent) return;
   throw new Violation(7, `${count} timers and watches keep the process alive (persistent: ${isPersistent})`);
 }

@@ -12,6 +12,7 @@
 import { randomOf, type Choices } from './choices.js';
 import { setRandom, settled } from './globals.js';
 import { Errno, Machine, type Process } from './machine/machine.js';
+import type { NativeParcel } from './machine/parcel.js';
 import { skewOf } from './skew.js';
 import * as time from './time.js';
 
@@ -68,6 +69,10 @@ export class World {
   readonly trace: Entry[] | undefined;
   /** Called after each step of an actor that may have changed something. */
   readonly afterStep: (() => void)[] = [];
+  /** The native module of the backend `parcel`, if it is used. */
+  parcel: NativeParcel | undefined;
+  /** What tells the library of events. */
+  backend: 'fs' | 'parcel' = 'fs';
   /** How many system calls the library has made. */
   calls = 0;
   /** How many turns of the event loop had something to do. */
@@ -193,6 +198,11 @@ export class World {
     let didWork = time.runTimers() > 0;
     if (didWork) await settled();
     this.#actBetween();
+    if (this.parcel?.isReady) {
+      didWork = true;
+      // It may be slow.
+      if (this.choices.choose(2, 0.3) === 0) this.#read();
+    }
     if (this.library.deliver()) {
       didWork = true;
       this.note('library', 'receives events');
@@ -233,12 +243,18 @@ export class World {
   #beforeCall(call: string, path: string): void {
     this.calls += 1;
     this.#act(this.#density);
+    if (this.parcel?.isReady && this.choices.choose(2, 0.1) === 1) this.#read();
     this.note('library', call, path);
     if (this.#faults === 0 || this.#actors.length === 0 || call === 'close') return;
     if (this.choices.choose(2, this.#faults) === 0) return;
     const code = this.choices.oneOf(FAULTS);
     this.note('kernel', `fails: ${code}`);
     throw new Errno(code);
+  }
+
+  #read(): void {
+    this.note('thread', 'reads events');
+    this.parcel?.read();
   }
 
   /** Lets others act, or time pass. */

@@ -72,7 +72,7 @@ function scenes(world: World): () => Scene {
 }
 
 /** Other programs take all inotify watches that are left, or all instances, and give them back. Returns whether they do. */
-function limits(world: World): boolean {
+export function limits(world: World): boolean {
   const { choices, machine } = world;
   const what = choices.oneOf([undefined, undefined, 'watches', 'instances'] as const);
   if (!what) return false;
@@ -90,10 +90,11 @@ function limits(world: World): boolean {
   return true;
 }
 
-export async function together(world: World): Promise<void> {
+/** @param isDeafened whether something keeps the watchers from being told of events. */
+export async function together(world: World, isDeafened = false): Promise<void> {
   const { choices } = world;
   const target = scenes(world);
-  const isLimited = limits(world);
+  const isLimited = limits(world) || isDeafened;
   const count = 2 + choices.choose(3);
   const followed: Followed[] = [];
   const closed = new Set<Followed>();

@@ -7,11 +7,12 @@ const simulation = startSimulation(2);
 
 /** The kinds that are simulated in turn, and how many schedules; with those of the unit tests, 20,000. */
 const SHARES = [
-  ['key,volume,inside,group,file,directory,tree,write-file', 8_600],
+  ['key,volume,inside,group,file,directory,tree,write-file', 8_100],
   ['groups,on,around,links,hang,write-volume', 2_600],
   ['git-sync,cert-manager,alternating,recreated,renamed,mounted,neighbors', 2_200],
   ['polled-key,polled-volume,polled-group,polled-tree,polled-links,leave,regroup', 800],
   ['drawn,behind,cover', 900],
+  ['parcel,parcels', 500],
 ] as const;
 
 /** The work is bounded by its counts, and takes minutes on a machine whose cores are taken. */

@@ -45,3 +45,17 @@ export class Killed extends Error {
     super('The process was killed');
   }
 }
+
+/** As `strerror()`: without a code. */
+export function systemText(error: unknown): string {
+  if (!(error instanceof Errno)) return String(error);
+  return TEXTS[error.code] ?? 'Input/output error';
+}
+
+const TEXTS: Readonly<Record<string, string>> = {
+  EBADF: 'Bad file descriptor',
+  ENOENT: 'No such file or directory',
+  ENOTDIR: 'Not a directory',
+  EACCES: 'Permission denied',
+  ENOSPC: 'No space left on device',
+};

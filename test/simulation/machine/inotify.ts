@@ -40,13 +40,13 @@ export class Watch {
   }
 }
 
-interface QueuedEvent {
+export interface QueuedEvent {
   readonly id: number;
   readonly mask: number;
   readonly name: string;
 }
 
-/** The one inotify instance of a process. */
+/** An inotify instance. */
 export class EventQueue {
   /** By watch descriptor; also those that the kernel has ended. */
   readonly #watches = new Map<number, Watch>();
@@ -57,6 +57,8 @@ export class EventQueue {
   #read: QueuedEvent[] = [];
 
   readonly maxQueued: number;
+  /** Whether nobody can close it any more, or end all its watches. */
+  isLeaked = false;
 
   /** @param maxQueued after so many events, the next ones are lost. */
   constructor(maxQueued: number) {
@@ -102,6 +104,22 @@ export class EventQueue {
   remove(watch: Watch): void {
     this.end(watch);
     this.#watches.delete(watch.id);
+  }
+
+  /** As `inotify_rm_watch`. Returns false if the kernel has ended the watch. */
+  removeLive(watch: Watch): boolean {
+    const isLive = watch.inode.watches.includes(watch);
+    if (isLive) this.remove(watch);
+    return isLive;
+  }
+
+  get hasQueued(): boolean {
+    return this.#queue.length > 0;
+  }
+
+  /** For a reader other than libuv. */
+  takeAll(): readonly QueuedEvent[] {
+    return this.#queue.splice(0);
   }
 
   removeAll(): void {

@@ -137,9 +137,7 @@ export class Machine {
 
   /** How many inotify instances or watches there are. */
   count(what: 'instances' | 'watches'): number {
-    return this.#processes.reduce((sum, process) => {
-      return sum + (what === 'watches' ? process.leftovers().watches : Number(process.hasInstance));
-    }, 0);
+    return this.#processes.reduce((sum, process) => sum + process.count(what), 0);
   }
 
   /** All names so far survive a power cut. */

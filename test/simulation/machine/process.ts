@@ -43,7 +43,10 @@ export class Process {
   isKilled = false;
   /** The first synchronous call that did not return. */
   frozenIn: string | undefined;
+  /** That of libuv. */
   #events: EventQueue | undefined;
+  /** All inotify instances. */
+  readonly #queues = new Set<EventQueue>();
   #files: (OpenFile | undefined)[] = [];
 
   constructor(machine: Machine, options: ProcessOptions) {
@@ -89,14 +92,22 @@ export class Process {
       this.machine.pending.splice(this.machine.pending.indexOf(call), 1);
       call.drop();
     }
-    this.#events?.removeAll();
+    for (const queue of this.#queues) queue.removeAll();
     for (const file of this.#files) file?.close(this);
     this.#files = [];
   }
 
   leftovers(): { readonly descriptors: number; readonly watches: number } {
     const descriptors = this.#files.filter((file) => file).length;
-    return { descriptors, watches: this.#events?.watches ?? 0 };
+    const queues = [...this.#queues].filter(({ isLeaked }) => !isLeaked);
+    return { descriptors, watches: queues.reduce((sum, queue) => sum + queue.watches, 0) };
+  }
+
+  /** How many inotify instances or watches it has, also leaked ones. */
+  count(what: 'instances' | 'watches'): number {
+    if (this.isKilled) return 0;
+    if (what === 'instances') return this.#queues.size;
+    return [...this.#queues].reduce((sum, queue) => sum + queue.watches, 0);
   }
 
   /** How many of its native watches keep it alive. */
@@ -107,10 +118,7 @@ export class Process {
   /** As `fs.watch`. */
   watch(path: string, isPersistent: boolean): NativeWatcher {
     const { limits } = this.machine;
-    if (!this.#events) {
-      if (this.machine.count('instances') >= limits.instances) throw new Errno('EMFILE');
-      this.#events = new EventQueue(limits.queuedEvents);
-    }
+    this.#events ??= this.openInotify();
     const { inode } = existing(lookup(this, path, 'follow')).entry;
     if (!isAllowed(this, inode, READ)) throw new Errno('EACCES');
     const mayAdd = (): boolean => this.machine.count('watches') < limits.watches;
@@ -118,8 +126,18 @@ export class Process {
     return new NativeWatcher(this.#events.watch(inode, ownName, mayAdd), isPersistent);
   }
 
-  get hasInstance(): boolean {
-    return this.#events !== undefined && !this.isKilled;
+  /** As `inotify_init`. @throws {Errno} EMFILE */
+  openInotify(): EventQueue {
+    const { limits } = this.machine;
+    if (this.machine.count('instances') >= limits.instances) throw new Errno('EMFILE');
+    const queue = new EventQueue(limits.queuedEvents);
+    this.#queues.add(queue);
+    return queue;
+  }
+
+  closeInotify(queue: EventQueue): void {
+    queue.removeAll();
+    this.#queues.delete(queue);
   }
 
   /** @throws {Errno} EMFILE */
