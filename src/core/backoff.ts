@@ -1,10 +1,7 @@
 import type { Random } from './random.js';
 
-/** How delays between attempts grow. */
 export interface BackoffOptions {
-  /** The initial delay, ms. */
   readonly firstDelayMs: number;
-  /** The maximum delay, ms. */
   readonly maxDelayMs: number;
   readonly random: Random;
 }

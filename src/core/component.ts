@@ -36,7 +36,6 @@ export interface LastError {
   readonly at: number;
 }
 
-/** A failure as plain data. */
 export function lastErrorOf(error: Error, at: number): LastError {
   const { name, message } = error;
   return { name, code: errorCodeOf(error), message, at };
@@ -59,7 +58,6 @@ export interface ComponentEvents {
   error: [error: Error];
 }
 
-/** The constructor's arguments. */
 interface ComponentOptions<Status> {
   /** The name in its status and in telemetry. */
   readonly name: string;

@@ -32,10 +32,8 @@ interface ErrorCodes {
   ListenerError: 'ERR_LISTENER';
 }
 
-/** The names of the classes. */
 export type ErrorName = keyof ErrorCodes;
 
-/** The codes of one class. */
 export type CodeOf<Name extends ErrorName> = ErrorCodes[Name];
 
 /** The `code` of any `ResilientError`. docs/errors.md says what each code means and what to do. */

@@ -89,7 +89,6 @@ export interface FileSystem {
   watch?(path: PathArgument, options: { readonly persistent: boolean }): FSWatcher;
 }
 
-/** A file system with at least these calls. */
 export type FileSystemWith<K extends keyof FileSystem> = Pick<FileSystem, K | 'statfs' | 'watch'>;
 
 /** How many links the kernel follows in one path (`path_resolution(7)`). */

@@ -30,7 +30,6 @@ export async function startOrClose<C extends Pick<Lifecycle, 'start' | 'close'>>
   return component;
 }
 
-/** What a component does at its start and its end. */
 export interface LifecycleHooks {
   /** Acquires resources. If it rejects, or succeeds after the end, it must release them itself. */
   onStart(): Promise<unknown>;
@@ -43,11 +42,9 @@ export interface LifecycleHooks {
   onClose(): unknown;
   /** Called when the component is running, and when it no longer is. */
   announce(phase: 'start' | 'close'): void;
-  /** Creates the error for calls after the end. */
   closedError(): Error;
 }
 
-/** The state machine in the table at the top of this file. */
 export class Lifecycle {
   /** Ends when the component is closed, before `onClose()`. */
   readonly lifetime = new Lifetime();

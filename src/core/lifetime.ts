@@ -10,10 +10,8 @@ export class Lifetime {
   /** Rejects the promises of `untilEnd`. */
   #leaving: Set<() => void> | undefined;
   #ended = false;
-  /** Set at the end. */
   #reason!: Error;
 
-  /** Aborts when the lifetime ends. */
   get signal(): AbortSignal {
     if (!this.#controller) {
       this.#controller = new AbortController();

@@ -42,7 +42,6 @@ export class ListenerGuards {
   }
 }
 
-/** The listener for which a guard stands. */
 export function listenerOf<L extends Listener>(guard: L): L {
   return (guard as Listener as Guard).listener as L;
 }

@@ -154,7 +154,6 @@ export function number(
   };
 }
 
-/** A duration, ms. */
 export function milliseconds(fallback: number, range: { min?: number; max?: number } = {}): Option<number> {
   return number(fallback, { ...range, unit: 'ms' });
 }
@@ -174,12 +173,10 @@ export function required<T>({ refuse }: Option<T | undefined>): Option<T> {
   return { fallback: REQUIRED as T, refuse };
 }
 
-/** True or false. */
 export function flag(fallback: boolean): Option<boolean> {
   return matching(fallback, 'a boolean', (value) => typeof value === 'boolean');
 }
 
-/** A string that is not empty. */
 export function nonEmptyString<T extends string | undefined>(fallback: T): Option<string | T> {
   return matching<string | T>(fallback, 'a non-empty string', isNonEmptyString);
 }
@@ -188,7 +185,6 @@ export function isNonEmptyString(value: unknown): value is string {
   return typeof value === 'string' && value !== '';
 }
 
-/** One of several words. */
 export function oneOf<T extends string>(fallback: T, words: readonly T[]): Option<T> {
   return matching(fallback, `one of ${words.map((word) => `"${word}"`).join(', ')}`, (value) =>
     (words as readonly unknown[]).includes(value),
@@ -203,12 +199,10 @@ export function port<T extends object | undefined>(
   return matching(fallback, `an object with ${methods.join(', ')}`, (value) => hasMethods(value, methods));
 }
 
-/** A function. */
 export function callback<T extends (...args: never[]) => unknown>(fallback: T): Option<T> {
   return matching(fallback, 'a function', (value) => typeof value === 'function');
 }
 
-/** An AbortSignal, or undefined. */
 function abortSignal(): Option<AbortSignal | undefined> {
   return matching<AbortSignal | undefined>(
     undefined,
@@ -229,7 +223,6 @@ export const PORT_OPTIONS = {
   random: callback<Random>(systemRandom),
 };
 
-/** Whether a value is an object that has all of these methods. */
 export function hasMethods(value: unknown, methods: readonly string[]): boolean {
   if (typeof value !== 'object' || value === null) return false;
   return methods.every((name) => typeof (value as Record<string, unknown>)[name] === 'function');
@@ -242,7 +235,6 @@ export function isPlainObject(value: unknown): value is Readonly<Record<string, 
   return prototype === null || Object.getPrototypeOf(prototype) === null;
 }
 
-/** Whether a value is a plain object whose values are strings. */
 export function isStringMap(value: unknown): value is Readonly<Record<string, string>> {
   return isPlainObject(value) && Object.values(value).every((each) => typeof each === 'string');
 }

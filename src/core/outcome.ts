@@ -31,12 +31,10 @@ export class NextOutcome<T> {
     return this.#awaited.promise;
   }
 
-  /** The attempt has succeeded. */
   resolve(value: T): void {
     this.#take()?.resolve(value);
   }
 
-  /** The attempt has failed. */
   reject(error: Error): void {
     this.#take()?.reject(error);
   }

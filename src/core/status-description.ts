@@ -39,7 +39,6 @@ export function* seconds(metric: string, ms: number | null | undefined): Iterabl
   if (typeof ms === 'number' && Number.isFinite(ms)) yield { metric, labels: {}, value: ms / 1_000 };
 }
 
-/** The verdict about something that expires. */
 export function expiryVerdict(isAvailable: boolean, isExpired: boolean): Verdict {
   if (!isAvailable) return { unready: 'no valid contents have been read yet' };
   return { unready: isExpired ? 'it has expired' : undefined };

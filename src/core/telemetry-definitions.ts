@@ -39,7 +39,6 @@ export interface EventLine<Message extends object = object> {
   measure?(message: Message, meter: Meter): void;
 }
 
-/** An event of one kind of component. */
 export interface EventDefinition<Message extends object = object> extends EventLine<Message> {
   /** The fields of its payload that are published. What is not listed never reaches a channel. */
   readonly fields: readonly string[];
@@ -91,7 +90,6 @@ export function defineTelemetry(kind: string, table: ComponentTelemetry): void {
   }
 }
 
-/** The table of a kind of component. */
 export function telemetryOf(kind: string): ComponentTelemetry | undefined {
   return tables.get(kind);
 }

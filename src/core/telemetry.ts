@@ -20,7 +20,6 @@ type OperationChannel = TracingChannel<unknown, OperationMessage>;
 
 const operation = (name: string): OperationChannel => tracingChannel(`resilient-watcher.${name}`);
 
-/** The tracing channels by the name of the operation. */
 export const operations: Readonly<Record<OperationName, OperationChannel>> = {
   check: operation('check'),
   'token.request': operation('token.request'),
@@ -57,7 +56,6 @@ export function addRunning(component: ComponentHandle): () => void {
   return () => void running.delete(component);
 }
 
-/** The components of this process that run. */
 export function runningComponents(): Iterable<ComponentHandle> {
   return running;
 }

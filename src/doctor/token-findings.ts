@@ -3,11 +3,9 @@ import nodeFileSystem from 'node:fs';
 import { isoTime } from '../core/clock.js';
 import { run } from '../core/steps.js';
 import { lookupsOf, read } from '../fs/calls.js';
+import { MAX_TOKEN_BYTES } from '../token/read-token.js';
 import { DATE_LEEWAY_MS, tokenFromText, type ServiceAccountToken } from '../token/token.js';
 import { finding, type Finding } from './finding.js';
-
-/** Larger files are not tokens, and are not read. */
-const MAX_TOKEN_BYTES = 65_536;
 
 /** kubelet replaces any token after this long, ms. */
 const LONGEST_PROJECTION_MS = 24 * 3_600_000;

@@ -24,7 +24,6 @@ const ADVICE: Readonly<Record<number, string>> = {
   404: 'create the ServiceAccount, or correct its name',
 };
 
-/** What the message about a failure needs. */
 interface FailureContext {
   /** `namespace/name` of the ServiceAccount. */
   readonly account: string;
@@ -42,7 +41,6 @@ interface ForeignFailure {
   readonly body?: unknown;
 }
 
-/** The status of the API server's response, if there was one. */
 export function statusOf(error: unknown): number | undefined {
   return apiFailureOf(error)?.status;
 }
@@ -135,7 +133,6 @@ function wordsOf(error: Error): string {
   return error.errors.map((inner: unknown) => (inner instanceof Error ? inner.message : '')).join(', ');
 }
 
-/** What failed. */
 interface FailedRequest {
   /** Completes "Cannot …", such as `list and watch pods in shop`. */
   readonly what: string;

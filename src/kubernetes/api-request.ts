@@ -11,7 +11,6 @@ export const MAX_BODY_BYTES = 4 * 1024 * 1024;
 
 /** An API server, and the credentials of its requests. */
 export interface ApiAccess {
-  /** Its URL. */
   readonly server: string;
   /** Adds the TLS settings, the credentials, and an agent for this request only; a plugin is given up when the signal aborts. */
   authenticate(options: RequestOptions, signal: AbortSignal): Promise<void>;

@@ -23,14 +23,12 @@ export function clientNodeFor(node: string): string {
   return major > 22 || (major === 22 && minor >= 19) ? PACKAGE : `${PACKAGE}@1`;
 }
 
-/** The option that names a cluster. */
 export const KUBE_CONFIG_OPTION = matching<KubeConfig | string | URL | undefined>(
   undefined,
   'a path or a KubeConfig',
   (value) => isPath(value) || hasMethods(value, ['makeApiClient', 'getCurrentCluster']),
 );
 
-/** The Kubernetes client, loaded when it is needed. */
 export type ClientNode = typeof clientNode;
 
 /** Authenticates requests of a `KubeConfig`; client-node does not export this type. */
@@ -175,7 +173,6 @@ export function tokenFileOf(user: User): string | undefined {
   return typeof config?.tokenFile === 'string' ? config.tokenFile : undefined;
 }
 
-/** Replaces the user with the same name. */
 export function replaceUser(kubeConfig: KubeConfig, user: User): void {
   kubeConfig.users = kubeConfig.users.map((other) => (other.name === user.name ? user : other));
 }

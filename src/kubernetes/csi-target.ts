@@ -8,16 +8,7 @@ import { describe } from '../core/options.js';
 import { redactError } from '../core/resilient-error.js';
 import { KubernetesError } from './kubernetes-error.js';
 
-/** Something that the application does with a target directory. */
 export type TargetHook = 'prepareTarget' | 'removeTarget';
-
-/** Removes trailing slashes: with one, a link would be followed, and a directory would have several paths. */
-export function withoutTrailingSlashes(path: string): string {
-  if (typeof path !== 'string') return path;
-  let end = path.length;
-  while (end > 1 && path[end - 1] === '/') end -= 1;
-  return path.slice(0, end);
-}
 
 /**
  * Whether the target directory exists.

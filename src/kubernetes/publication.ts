@@ -28,7 +28,6 @@ export type VolumeProducer = (context: {
 /** The timeout of a producer and of a hook, ms: kubelet waits 120 s for the driver. */
 export const PRODUCE_TIMEOUT_MS = 90_000;
 
-/** How volumes are published; see the options of `VolumePublisher`. */
 interface PublicationSettings {
   readonly volume: AtomicVolumeOptions;
   readonly freshForMs: number;
@@ -93,7 +92,6 @@ export class Publication {
     }
   }
 
-  /** Produces the contents and writes them. */
   async produce(
     produce: VolumeProducer,
     tokens: ServiceAccountTokens,
@@ -125,7 +123,6 @@ export class Publication {
     this.#contents = undefined;
   }
 
-  /** Removes the published contents. */
   clear(): Promise<void> {
     return this.#volume.clear();
   }

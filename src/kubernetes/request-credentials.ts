@@ -18,7 +18,6 @@ interface RequestCredentials {
   readonly secret: string | undefined;
 }
 
-/** The credentials to choose from. */
 interface CredentialContext {
   readonly cluster: ClusterAccess;
   /** The newest known projected token. */

@@ -166,7 +166,6 @@ function resolveClientOptions(options: TokenRequestClientOptions) {
   };
 }
 
-/** One request for a token. */
 interface MintAttempt {
   readonly body: TokenRequestBody;
   /** The newest projected token that is known. */
@@ -206,7 +205,6 @@ interface Account {
   readonly name: string;
 }
 
-/** The requests made to a server. */
 interface TokenServer {
   /** Resolves to the TokenRequest with its `status`. */
   create(body: TokenRequestBody): Promise<unknown>;

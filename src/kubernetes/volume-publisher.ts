@@ -18,13 +18,8 @@ import { markHandled } from '../core/outcome.js';
 import { redactError, ResilientError } from '../core/resilient-error.js';
 import { SerialQueue } from '../core/serial-queue.js';
 import type { AtomicVolumeOptions } from '../write/atomic-volume.js';
-import {
-  badTarget,
-  hookFailed,
-  targetExists,
-  withoutTrailingSlashes,
-  type TargetHook,
-} from './csi-target.js';
+import { withoutTrailingSlashes } from '../fs/absolute-path.js';
+import { badTarget, hookFailed, targetExists, type TargetHook } from './csi-target.js';
 import { ServiceAccountTokens } from './csi-tokens.js';
 import { KubernetesError } from './kubernetes-error.js';
 import { PRODUCE_TIMEOUT_MS, Publication, type VolumeProducer } from './publication.js';

@@ -3,7 +3,7 @@ import { hasMethods, oneOf, resolveOptions } from '../core/options.js';
 import { telemetryOf } from '../core/telemetry-definitions.js';
 import type { ComponentHandle } from '../core/telemetry-messages.js';
 import { isolated, observe, type Operation, type Subscription } from './observe.js';
-import { lineOf, said } from './point-events.js';
+import { lineOf, textOf } from './point-events.js';
 import { RepeatedLines, sinceLastLine } from './repeated-lines.js';
 
 type Level = 'debug' | 'info' | 'warn' | 'error';
@@ -122,7 +122,7 @@ function lineOfOperation({ name, message }: Operation): Line | undefined {
   if (what === undefined || !component || result === 'unchanged' || result === 'skipped') return undefined;
   const who = titleOf(component);
   if (error && name === 'token.request') return undefined;
-  if (error) return warning(`${who}: ${what} failed: ${said(error)}`);
+  if (error) return warning(`${who}: ${what} failed: ${textOf(error)}`);
   if (result === 'kept') return warning(`${who}: publication failed, the last good contents stay`);
   return routine(`${who}: ${what} ${result}`);
 }

@@ -102,7 +102,6 @@ export function followMetrics(follower: (name: string, metric: Metric) => void):
   return followTelemetry<Metric>(METRICS, ({ metrics }) => metrics, follower);
 }
 
-/** The name of a metric for OpenTelemetry. */
 export function otelName(name: string): string {
   return `resilient_watcher.${name}`;
 }

@@ -27,17 +27,17 @@ const EVENTS: { readonly [N in PointName]: EventLine<PointMessages[N]> } = {
   },
   degraded: {
     level: 'warn',
-    text: ({ error }) => `degraded to polling: ${said(error)}`,
+    text: ({ error }) => `degraded to polling: ${textOf(error)}`,
     measure: countError,
   },
   recovered: { level: 'routine', text: () => 'native watching works again' },
   warning: { level: 'warn', text: ({ message }) => message },
-  unreadable: { level: 'warn', text: ({ error }) => `unreadable: ${said(error)}`, measure: countError },
+  unreadable: { level: 'warn', text: ({ error }) => `unreadable: ${textOf(error)}`, measure: countError },
   readable: { level: 'routine', text: () => 'readable again' },
   rejected: {
     level: 'warn',
     text({ problems, error }) {
-      const why = problems?.map(({ message }) => message).join('; ') ?? (error && said(error)) ?? '';
+      const why = problems?.map(({ message }) => message).join('; ') ?? (error && textOf(error)) ?? '';
       return `update rejected: ${why}`;
     },
     measure: ({ problems, error }, meter) =>
@@ -45,14 +45,14 @@ const EVENTS: { readonly [N in PointName]: EventLine<PointMessages[N]> } = {
   },
   reverted: {
     level: 'warn',
-    text: ({ error, sources }) => `${sources.join(', ')} reverted: ${said(error)}`,
+    text: ({ error, sources }) => `${sources.join(', ')} reverted: ${textOf(error)}`,
     measure: countError,
   },
   expiring: {
     level: 'warn',
     text: (message) => `expires soon and has not been replaced${certificateIn(message)}`,
   },
-  expired: { level: 'error', text: ({ error }) => `expired: ${said(error)}`, measure: countError },
+  expired: { level: 'error', text: ({ error }) => `expired: ${textOf(error)}`, measure: countError },
   connectionsEnded: {
     level: 'warn',
     text: ({ by, connections }) => `a CA was removed; connections of ${by} that end: ${connections}`,
@@ -61,15 +61,15 @@ const EVENTS: { readonly [N in PointName]: EventLine<PointMessages[N]> } = {
   // A failure of an operation, which is counted by its result, or of `PodSync`, which is counted as `unhealthy`.
   retry: {
     level: 'warn',
-    text: ({ error, delayMs }) => `${said(error)}; next attempt in ${Math.round(delayMs)} ms`,
+    text: ({ error, delayMs }) => `${textOf(error)}; next attempt in ${Math.round(delayMs)} ms`,
     cause: ({ request, error }) => request && `${request} ${error.code}`,
   },
-  unhealthy: { level: 'warn', text: ({ error }) => `unhealthy: ${said(error)}`, measure: countError },
+  unhealthy: { level: 'warn', text: ({ error }) => `unhealthy: ${textOf(error)}`, measure: countError },
   healthy: { level: 'routine', text: () => 'healthy' },
-  error: { level: 'error', text: ({ error }) => said(error), measure: countError },
+  error: { level: 'error', text: ({ error }) => textOf(error), measure: countError },
 };
 
-/** What is said about an event of the library or of a package. */
+/** By its own name, or by that which a package has defined. */
 function eventOf({ name, message }: Point): EventLine | undefined {
   return Object.hasOwn(EVENTS, name) ? EVENTS[name] : telemetryOf(message.component.kind)?.events?.[name];
 }
@@ -89,7 +89,6 @@ export function lineOf(point: Point): {
   };
 }
 
-/** Counts an event. */
 export function measure(point: Point, meter: Meter): void {
   eventOf(point)?.measure?.(point.message, meter);
 }
@@ -99,8 +98,7 @@ export function typeOf(error: ErrorSummary | undefined): string {
   return error?.code ?? error?.name ?? 'Error';
 }
 
-/** An error in words. */
-export function said({ message, code, name }: ErrorSummary): string {
+export function textOf({ message, code, name }: ErrorSummary): string {
   return message === '' ? (code ?? name) : message;
 }
 

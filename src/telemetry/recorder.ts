@@ -5,7 +5,6 @@ import { followMetrics, ownLabel, type Sample } from './metrics.js';
 import { count, type Operation, type Point, type Subscription } from './observe.js';
 import { measure } from './point-events.js';
 
-/** The destination of counts and durations. */
 interface Instruments {
   /**
    * A metric is known. Packages that are loaded later bring theirs.

@@ -2,6 +2,7 @@ import fs from 'node:fs';
 import { basename, dirname, join, resolve } from 'node:path';
 
 import type { Clock } from '../core/clock.js';
+import { errnoOf } from '../core/errno.js';
 import type { Random } from '../core/random.js';
 import {
   checkPath,
@@ -17,7 +18,6 @@ import { DATA_LINK as DATA, KUBELET_PENDING_LINK, revisionName, topOf } from '..
 import { checkedFiles, type CheckedFile, type VolumeFiles } from './volume-file.js';
 import {
   changeGroup,
-  codeOf,
   giveToGroup,
   isMissing,
   makeDirectories,
@@ -147,7 +147,7 @@ export class KubeletVolume {
     try {
       return fs.readlinkSync(this.path(DATA));
     } catch (error) {
-      if (codeOf(error) === 'ENOENT') return undefined;
+      if (errnoOf(error) === 'ENOENT') return undefined;
       throw error;
     }
   }
@@ -219,7 +219,7 @@ export class KubeletVolume {
       try {
         fs.mkdirSync(path, 0o700);
       } catch (error) {
-        if (codeOf(error) === 'EEXIST' && attempt < NAME_ATTEMPTS) continue;
+        if (errnoOf(error) === 'EEXIST' && attempt < NAME_ATTEMPTS) continue;
         throw error;
       }
       yield { name: 'mkdir', path };
@@ -284,7 +284,7 @@ function pathsIn(directory: string): string[] {
   try {
     return fs.readdirSync(directory, { recursive: true, encoding: 'utf8' }).sort();
   } catch (error) {
-    if (codeOf(error) === 'ENOENT') return []; // a dangling `..data`: nothing is published
+    if (errnoOf(error) === 'ENOENT') return []; // a dangling `..data`: nothing is published
     throw error;
   }
 }
@@ -295,7 +295,7 @@ function holds(revision: string, entries: readonly CheckedFile[]): boolean {
     try {
       return fs.readFileSync(join(revision, key)).equals(data);
     } catch (error) {
-      if (['ENOENT', 'ENOTDIR', 'EISDIR'].includes(codeOf(error) ?? '')) return false;
+      if (['ENOENT', 'ENOTDIR', 'EISDIR'].includes(errnoOf(error) ?? '')) return false;
       throw error;
     }
   });

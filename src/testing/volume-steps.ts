@@ -16,11 +16,6 @@ export function isMissing(path: string): boolean {
   return fs.lstatSync(pathForCall(path), { throwIfNoEntry: false }) === undefined;
 }
 
-/** The errno code of a failed call. */
-export function codeOf(error: unknown): string | undefined {
-  return (error as NodeJS.ErrnoException).code;
-}
-
 export function symlink(target: string, path: string): VolumeStep {
   fs.symlinkSync(target, path);
   return { name: 'symlink', path };

@@ -63,7 +63,6 @@ interface TokenDeliveryOptions {
  * | any        | close                          | its signal is aborted; nothing more is delivered    |
  */
 export class TokenDelivery {
-  /** The name in `status()`. */
   readonly name: string;
   readonly #sink: TokenSink;
   readonly #options: TokenDeliveryOptions;

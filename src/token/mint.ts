@@ -20,7 +20,6 @@ interface TokenMintOptions {
   readonly random: Random;
 }
 
-/** The state at the time of a request. */
 interface MintContext {
   readonly current: TokenLease | undefined;
   /** The newest token seen in the token file. */

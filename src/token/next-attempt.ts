@@ -20,7 +20,6 @@ interface NextAttemptOptions {
   /** Whether waiting keeps the process alive. */
   readonly persistent: boolean;
   readonly wakeJitterMs: number;
-  /** Begins the attempt. */
   readonly begin: () => void;
   /** Called when the wall clock jumped, before the attempt begins. */
   readonly onJump: () => void;
@@ -69,13 +68,12 @@ export class NextAttempt {
     return this.#alarm.at;
   }
 
-  /** The time until the next attempt, ms. */
   get remainingMs(): number {
     return this.#alarm.remainingMs;
   }
 
   /** An attempt begins. Returns its reason. */
-  begun(): TokenWakeReason {
+  began(): TokenWakeReason {
     this.#begunFor = this.#reason;
     this.#fileChanged = false;
     this.#notBefore(MIN_INTERVAL_MS);
@@ -88,7 +86,6 @@ export class NextAttempt {
     this.#plan('timer', delayMs);
   }
 
-  /** The attempt failed, and is retried. */
   failed({ retryAfterMs = 0 }: { readonly retryAfterMs?: number | undefined }): void {
     this.#notBefore(Math.min(retryAfterMs, LONGEST_RETRY_AFTER_MS));
     this.#plan('retry', this.#retries.next());

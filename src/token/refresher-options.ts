@@ -73,7 +73,6 @@ export interface TokenRefresherOptions {
   readonly random?: Random | undefined;
 }
 
-/** The path of a pod's own token. */
 const POD_TOKEN_FILE = '/var/run/secrets/kubernetes.io/serviceaccount/token';
 
 const OPTIONS = {
@@ -132,7 +131,6 @@ export function resolveRefresherOptions(given: TokenRefresherOptions) {
   };
 }
 
-/** The schedule that the options specify. */
 export function scheduleOf({ schedule, refreshIntervalMs }: ResolvedRefresherOptions): TokenSchedule {
   if (refreshIntervalMs !== undefined) return everyInterval(refreshIntervalMs);
   return typeof schedule === 'function' ? schedule : tokenSchedules[schedule];

@@ -236,7 +236,7 @@ export class TokenRefresher
 
   #attempt(): void {
     this.#phase = 'refreshing';
-    const reason = this.#next.begun();
+    const reason = this.#next.began();
     const { recorded } = this.#record;
     recorded.lastWakeReason = reason;
     recorded.lastAttemptAt = this.#options.clock.now();

@@ -16,7 +16,7 @@ import {
 import { A_MODE, isMode } from '../core/mode.js';
 import type { Random } from '../core/random.js';
 import { redactError } from '../core/resilient-error.js';
-import { absolutePath } from '../fs/absolute-path.js';
+import { absolutePath, withoutTrailingSlashes } from '../fs/absolute-path.js';
 import { READING_CALLS } from '../fs/calls.js';
 import { Mounts } from '../fs/mounts.js';
 import { filesIn, type Snapshot } from '../fs/snapshot.js';
@@ -144,7 +144,7 @@ export class AtomicVolume extends Component<ComponentEvents, AtomicVolumeStatus>
    * @throws {TypeError | RangeError} for an invalid argument.
    */
   constructor(directory: string | URL, options?: AtomicVolumeOptions) {
-    const path = withoutSlash(absolutePath(checkPath('AtomicVolume', 'directory', directory)));
+    const path = withoutTrailingSlashes(absolutePath(checkPath('AtomicVolume', 'directory', directory)));
     const settings = resolveOptions('AtomicVolume', options, OPTIONS);
     const { name = basename(resolve(path)), signal, clock } = settings;
     super({ kind: 'AtomicVolume', name, signal, clock, description: { worksIdle: true } });
@@ -295,12 +295,6 @@ export class AtomicVolume extends Component<ComponentEvents, AtomicVolumeStatus>
     this.#retired.set(revision, removal);
     if (this.lifecycleState === 'closed') removal.cancel();
   }
-}
-
-function withoutSlash(path: string): string {
-  let end = path.length;
-  while (end > 1 && path[end - 1] === '/') end -= 1;
-  return path.slice(0, end);
 }
 
 /**
