@@ -4,8 +4,8 @@ import { endInTime, withDeadline } from '../core/deadline.js';
 import { ClosedError } from '../core/errors.js';
 import { TokenError } from '../core/token-error.js';
 import type { Clock } from '../core/clock.js';
-import { begin } from '../core/outcome.js';
 import { redactError } from '../core/resilient-error.js';
+import { Worker } from '../core/worker.js';
 import type { ServiceAccountToken } from './token.js';
 
 /**
@@ -49,30 +49,15 @@ interface TokenDeliveryOptions {
   readonly onFailed: (sink: string, error: TokenError) => void;
 }
 
-/**
- * Delivers the newest token to one sink, and retries until that succeeds.
- *
- * | state      | what happens                   | next                                                |
- * |------------|--------------------------------|-----------------------------------------------------|
- * | idle       | a token                        | delivering                                          |
- * | delivering | done                           | idle, or delivering again if there is a newer token |
- * |            | failed                         | retrying                                            |
- * |            | no answer in time              | overdue; its signal is aborted                      |
- * | overdue    | done, failed                   | as from delivering                                  |
- * | retrying   | the delay is over, newer token | delivering                                          |
- * | any        | close                          | its signal is aborted; nothing more is delivered    |
- */
+/** Delivers the newest token to one sink, and retries until that succeeds (core/worker.ts has the states). */
 export class TokenDelivery {
   readonly name: string;
   readonly #sink: TokenSink;
   readonly #options: TokenDeliveryOptions;
   readonly #backoff: Backoff;
+  readonly #worker: Worker<ServiceAccountToken>;
   readonly #controller = new AbortController();
-  #state: TokenSinkStatus['state'] = 'idle';
-  #wanted: ServiceAccountToken | undefined;
-  #work: Promise<void> | undefined;
   #attempt: Promise<boolean> | undefined;
-  #endPause: (() => void) | undefined;
   #failures = 0;
   #lastDeliveryAt: number | null = null;
   #lastError: LastError | null = null;
@@ -82,18 +67,17 @@ export class TokenDelivery {
     this.#sink = sink;
     this.#options = options;
     this.#backoff = new Backoff(options.retryDelays);
+    this.#worker = new Worker({
+      ...options,
+      merge: (_earlier, newer) => newer,
+      restMs: () => 0,
+      run: (token) => this.#deliver(token),
+    });
   }
 
   /** Delivers the token now, or after the call in progress. */
   deliver(token: ServiceAccountToken): void {
-    if (this.#controller.signal.aborted) return;
-    this.#wanted = token;
-    this.#endPause?.();
-    if (this.#work) return;
-    void begin(
-      (work) => (this.#work = work),
-      () => this.#deliverAll(),
-    );
+    this.#worker.give(token);
   }
 
   /** Resolves when no call is in progress, except one that is overdue. */
@@ -103,11 +87,9 @@ export class TokenDelivery {
 
   /** Resolves when the call in progress has ended, or after 5 s. */
   async close(): Promise<void> {
-    this.#wanted = undefined;
     this.#controller.abort(new ClosedError('The token refresher was closed'));
-    this.#endPause?.();
     const { clock } = this.#options;
-    if (this.#work) await endInTime(() => this.#work, { clock, timeoutMs: SHUTDOWN_GRACE_MS });
+    await endInTime(() => this.#worker.close(), { clock, timeoutMs: SHUTDOWN_GRACE_MS });
   }
 
   status(): TokenSinkStatus {
@@ -120,17 +102,14 @@ export class TokenDelivery {
     };
   }
 
-  async #deliverAll(): Promise<void> {
-    while (this.#wanted) {
-      const token = this.#wanted;
-      await this.#deliverOnce(token);
-      if (this.#wanted === token) await this.#pause();
-    }
-    this.#state = 'idle';
-    this.#work = undefined;
+  get #state(): TokenSinkStatus['state'] {
+    const { state } = this.#worker;
+    if (state === 'running') return this.#attempt ? 'delivering' : 'overdue';
+    return state === 'retrying' ? state : 'idle';
   }
 
-  async #deliverOnce(token: ServiceAccountToken): Promise<void> {
+  /** Resolves to the delay before the next attempt, ms; undefined if the token was delivered. */
+  async #deliver(token: ServiceAccountToken): Promise<number | undefined> {
     const { clock, traced } = this.#options;
     let call = Promise.resolve();
     const callSink = (signal: AbortSignal): Promise<void> => {
@@ -142,25 +121,23 @@ export class TokenDelivery {
     const inTime = traced(this.name, () =>
       withDeadline(callSink, { clock, timeoutMs: SINK_TIMEOUT_MS, signal, late }),
     );
-    this.#state = 'delivering';
     this.#attempt = inTime.then(
       () => this.#delivered(token),
       (error: unknown) => this.#failed(token, error),
     );
-    const isDone = await this.#attempt;
+    const isInTime = await this.#attempt;
     this.#attempt = undefined;
-    if (isDone) return;
+    if (isInTime) return undefined;
     // The call timed out but may still be running. A second call at the same time could be overwritten by it.
-    this.#state = 'overdue';
-    await call.then(
-      () => void this.#delivered(token),
-      () => {}, // Already reported.
+    const isDone = await call.then(
+      () => this.#delivered(token),
+      () => false, // Already reported.
     );
+    return isDone ? undefined : this.#backoff.next();
   }
 
   #delivered(token: ServiceAccountToken): true {
     const { clock, onDelivered } = this.#options;
-    if (this.#wanted === token) this.#wanted = undefined;
     this.#failures = 0;
     this.#lastDeliveryAt = clock.now();
     this.#backoff.reset();
@@ -178,19 +155,5 @@ export class TokenDelivery {
     this.#lastError = lastErrorOf(error, clock.now());
     onFailed(this.name, error);
     return false;
-  }
-
-  /** Waits before the next attempt; a newer token or `close()` ends the wait. */
-  async #pause(): Promise<void> {
-    const { clock, persistent: ref } = this.#options;
-    this.#state = 'retrying';
-    await new Promise<void>((resolve) => {
-      const timer = clock.schedule(resolve, this.#backoff.next(), { ref });
-      this.#endPause = () => {
-        timer.cancel();
-        resolve();
-      };
-    });
-    this.#endPause = undefined;
   }
 }

@@ -96,6 +96,16 @@ describe('the end', () => {
     ['while the file system hangs', () => ({ fs: slowFs({ lstat: () => new Promise(() => {}) }) }), () => {}],
     ['without native watching', () => ({}), ({ projected }) => projected.backend.refuse(boom)],
     ['between two deliveries', () => ({ sinks: [() => Promise.reject(boom)] }), () => {}],
+    [
+      'during a delivery that fails when it is aborted',
+      () => ({
+        sinks: [
+          (_token, { signal }) =>
+            new Promise<void>((_, fail) => signal.addEventListener('abort', () => fail(boom))),
+        ],
+      }),
+      () => {},
+    ],
   ])('close() %s leaves no timer and no listener, and no event follows', async (when, options, arrange) => {
     const controller = new AbortController();
     const scene = refresherScene({ ...options(), signal: controller.signal });
@@ -152,6 +162,16 @@ describe('the end', () => {
     await refresher.close();
     expect(clock.pending).toBe(0);
     expect(events('token', 'delivered')).toEqual([]);
+  });
+
+  test('called by the schedule it keeps the token from every sink', async () => {
+    const { refresher, clock } = refresherScene({
+      schedule: () => (void refresher.close(), HOUR),
+      sinks: [() => {}],
+    });
+    void refresher.start();
+    await clock.advance(0);
+    expect(refresher.status().sinks).toMatchObject([{ state: 'idle', lastDeliveryAt: null }]);
   });
 
   test('called by a sink it waits for that sink, too', async () => {
