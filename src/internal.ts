@@ -28,12 +28,13 @@ export {
   required,
   resolveOptions,
 } from './core/options.js';
-export { begin, markHandled, Outcome } from './core/outcome.js';
+export { markHandled, Outcome } from './core/outcome.js';
 export { CodedError, recognize, redactError } from './core/resilient-error.js';
 export type { TelemetryTable } from './core/telemetry-definitions.js';
 export { sleep } from './core/sleep.js';
 export type { StatusDescription, Verdict } from './core/status-description.js';
 export { USER_AGENT } from './core/version.js';
+export { Worker } from './core/worker.js';
 export { finding } from './doctor/finding.js';
 export { sha256 } from './fs/snapshot.js';
 export { apiFailureOf, clusterFailure, pauseAfter, statusOf } from './kubernetes/api-failure.js';

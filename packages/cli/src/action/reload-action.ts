@@ -1,14 +1,6 @@
 /**
- * Runs the actions for the newest update until they have succeeded.
- *
- * | state      | `trigger()`                        | its time is up | succeeds            | fails                         |
- * |------------|------------------------------------|----------------|---------------------|-------------------------------|
- * | `idle`     | starts it, → `waiting`             | –              | –                   | –                             |
- * | `ready`    | → `waiting`: splay and cooldown    | –              | –                   | –                             |
- * | `waiting`  | merged into the update that waits  | → `running`    | –                   | –                             |
- * | `running`  | waits for the action under way     | –              | next one or `ready` | → `retrying`, after a backoff |
- * | `retrying` | merged; tried at once              | → `running`    | –                   | –                             |
- * | `closed`   | throws                             | –              | –                   | –                             |
+ * Runs the actions for the newest update until they have succeeded. `core/worker.ts` of the library has the states: it waits
+ * for splay and cooldown, and retries after a backoff.
  *
  * The check runs before each attempt that begins with the first action. If it fails, the update is rejected: nothing is
  * done until the next `trigger()`. With a check, an update that comes while an action runs is checked before the next
@@ -17,13 +9,12 @@
 import type { ComponentHandle, ComponentStatus, OperationMessage } from 'resilient-watcher';
 import {
   Backoff,
-  begin,
   Component,
   markHandled,
-  sleep,
   type ComponentEvents,
   type TelemetryTable,
   type StatusDescription,
+  Worker,
 } from 'resilient-watcher/internal';
 
 import { type Action, ActionError } from './action.js';
@@ -123,13 +114,11 @@ type RunResult = 'succeeded' | 'interrupted' | 'superseded' | ActionError;
 export class ReloadAction extends Component<ReloadActionEvents, ReloadActionStatus> {
   readonly #options: ResolvedReloadOptions;
   readonly #backoff: Backoff;
-  #phase: 'ready' | 'waiting' | 'running' | 'retrying' = 'ready';
-  #pending: ActionUpdate | undefined;
+  readonly #worker: Worker<ActionUpdate>;
   /** The update that is being handled, or was not handled successfully. It is merged into the next one. */
   #missed: ActionUpdate | undefined;
-  /** Aborts to end the current pause early. */
-  #pausing: AbortController | undefined;
-  #loop: Promise<void> | undefined;
+  /** How many of the actions have succeeded for it. */
+  #done = 0;
   #lastSuccessful: boolean | null = null;
   #lastSuccessAt: number | null = null;
   /** When it last succeeded, by the monotonic clock. */
@@ -142,11 +131,19 @@ export class ReloadAction extends Component<ReloadActionEvents, ReloadActionStat
     super({ kind: 'ReloadAction', name, signal, clock, description: reloadDescription });
     this.#options = resolved;
     this.#backoff = new Backoff({ firstDelayMs: retryDelayMs, maxDelayMs: maxRetryDelayMs, random });
+    this.#worker = new Worker({
+      clock,
+      persistent: true,
+      merge: mergeUpdates,
+      restMs: () => this.#restMs(),
+      run: (update, attempt) => this.#attempt(update, attempt),
+    });
   }
 
   override get state(): ReloadActionStatus['state'] {
     const state = this.lifecycleState;
-    return state === 'idle' || state === 'closed' ? state : this.#phase;
+    if (state === 'idle' || state === 'closed') return state;
+    return this.#worker.state === 'idle' ? 'ready' : this.#worker.state;
   }
 
   override status(): ReloadActionStatus {
@@ -166,14 +163,7 @@ export class ReloadAction extends Component<ReloadActionEvents, ReloadActionStat
   trigger(update: ActionUpdate): void {
     this.throwIfClosed();
     void markHandled(this.start());
-    this.#pending = merged(this.#pending, update);
-    if (this.#phase === 'retrying') this.#pausing?.abort();
-    if (this.#loop) return;
-    const loop = begin(
-      (begun) => (this.#loop = begun),
-      () => this.#drain(),
-    );
-    void this.lifetime.track(loop);
+    this.#worker.give(update);
   }
 
   /**
@@ -181,81 +171,61 @@ export class ReloadAction extends Component<ReloadActionEvents, ReloadActionStat
    * After `close()`, this is what is left to the successor.
    */
   get unhandled(): ActionUpdate | undefined {
-    return this.#pending ? merged(this.#missed, this.#pending) : this.#missed;
+    const { next } = this.#worker;
+    return next ? merged(this.#missed, next) : this.#missed;
   }
 
   /** Resolves when no update is waiting or being handled. While an action is retried, its update is being handled. */
-  async idle(): Promise<void> {
-    while (this.#loop) await this.#loop;
+  idle(): Promise<void> {
+    return this.#worker.idle();
   }
 
   protected override get purpose(): string {
     return `run the action "${this.name}"`;
   }
 
-  protected override onClose(): void {
-    this.#pausing?.abort();
-  }
-
-  async #drain(): Promise<void> {
-    while (this.#pending) {
-      this.#phase = 'waiting';
-      const delayMs = this.#delayMs();
-      if (delayMs > 0) await this.#pause(delayMs);
-      if (this.lifetime.ended) break;
-      const update = merged(this.#missed, this.#pending);
-      this.#pending = undefined;
-      this.#missed = update;
-      await this.#settle(update);
-    }
-    this.#phase = 'ready';
-    // Not a microtask later: an update that came meanwhile would wait for the next one.
-    this.#loop = undefined;
+  protected override onClose(): Promise<void> {
+    return this.#worker.close();
   }
 
   /** How long an update waits before it is handled. */
-  #delayMs(): number {
+  #restMs(): number {
     const { splayMs, cooldownMs, random, clock } = this.#options;
     const cooldown = this.#restsFrom + cooldownMs - clock.monotonic();
     return Math.max(splayMs > 0 ? random() * splayMs : 0, cooldown);
   }
 
-  /** Handles the update until it succeeds, is rejected, or a newer one arrives. */
-  async #settle(update: ActionUpdate): Promise<void> {
-    const { actions, check, maxAttempts, clock } = this.#options;
-    const remaining = [...actions];
-    this.#backoff.reset();
-    for (let attempt = 1; !this.lifetime.ended; attempt += 1) {
-      this.#phase = 'running';
-      const begun = clock.monotonic();
-      if (check && remaining.length === actions.length) {
-        const verdict = await this.#run(check, update);
-        if (verdict instanceof ActionError) {
-          this.#failed(verdict);
-          this.dispatch('rejected', { update, error: verdict });
-        }
-        if (verdict !== 'succeeded') return;
+  /** Resolves to the delay before the next attempt, ms; undefined if none follows. */
+  async #attempt(newest: ActionUpdate, attempt: number): Promise<number | undefined> {
+    const { check, maxAttempts, clock } = this.#options;
+    if (attempt === 1) {
+      this.#missed = merged(this.#missed, newest);
+      this.#done = 0;
+      this.#backoff.reset();
+    }
+    const update = this.#missed ?? newest;
+    const begun = clock.monotonic();
+    if (check && this.#done === 0) {
+      const verdict = await this.#run(check, update);
+      if (verdict instanceof ActionError) {
+        this.#failed(verdict);
+        this.dispatch('rejected', { update, error: verdict });
       }
-      this.dispatch('started', { update, attempt });
-      const result = await this.#runAll(remaining, update);
-      if (result === 'interrupted' || result === 'superseded') return;
-      if (result === 'succeeded') {
-        this.#succeeded();
-        this.dispatch('succeeded', { update, attempt, durationMs: clock.monotonic() - begun });
-        return;
-      }
+      if (verdict !== 'succeeded') return undefined;
+    }
+    this.dispatch('started', { update, attempt });
+    const result = await this.#runAll(update);
+    if (result instanceof ActionError) {
       const retryDelayMs = attempt < maxAttempts ? this.#backoff.next() : null;
       this.#failed(result);
       this.dispatch('failed', { update, attempt, error: result, retryDelayMs });
-      if (retryDelayMs === null || this.#hasNewer()) return;
-      this.#phase = 'retrying';
-      await this.#pause(retryDelayMs);
-      if (this.#hasNewer()) return;
+      return retryDelayMs ?? undefined;
     }
-  }
-
-  #hasNewer(): boolean {
-    return this.#pending !== undefined;
+    if (result === 'succeeded') {
+      this.#succeeded();
+      this.dispatch('succeeded', { update, attempt, durationMs: clock.monotonic() - begun });
+    }
+    return undefined;
   }
 
   #succeeded(): void {
@@ -270,13 +240,14 @@ export class ReloadAction extends Component<ReloadActionEvents, ReloadActionStat
     this.recordError(error);
   }
 
-  /** Runs the actions one after another, and removes those that succeeded from the list. */
-  async #runAll(remaining: Action[], update: ActionUpdate): Promise<RunResult> {
-    for (let action = remaining[0]; action; action = remaining[0]) {
+  /** Runs the remaining actions one after another. */
+  async #runAll(update: ActionUpdate): Promise<RunResult> {
+    const { actions, check } = this.#options;
+    for (const action of actions.slice(this.#done)) {
       const result = await this.#run(action, update);
       if (result !== 'succeeded') return result;
-      remaining.shift();
-      if (this.#options.check && remaining.length > 0 && this.#hasNewer()) return 'superseded';
+      this.#done += 1;
+      if (check && this.#done < actions.length && this.#worker.next) return 'superseded';
     }
     return 'succeeded';
   }
@@ -291,13 +262,6 @@ export class ReloadAction extends Component<ReloadActionEvents, ReloadActionStat
     } catch (error) {
       return error as ActionError;
     }
-  }
-
-  /** Waits until the delay is over, a newer update is to be tried at once, or it is closed. */
-  async #pause(delayMs: number): Promise<void> {
-    if (this.lifetime.ended) return;
-    const { signal } = (this.#pausing = new AbortController());
-    await sleep(this.#options.clock, delayMs, { signal }).catch(() => undefined);
   }
 }
 
