@@ -73,8 +73,8 @@ export {
 export { retryLogin, type RetryLoginOptions } from './secret/retry-login.js';
 export { SecretFile, type Secret, type SecretFileOptions } from './secret/secret-file.js';
 export type { WatchedValueEvents, WatchedValueOptions, WatchedValueStatus } from './watch/watched-value.js';
-export type { Durability } from './write/pending-file.js';
-export { isTemporaryName } from './write/temporary-name.js';
+export type { Durability } from './write/calls.js';
+export { isTemporaryName } from './write/sweep.js';
 export type { WriteData } from './write/write-source.js';
 export { healthHandler, healthOf, type Health } from './telemetry/health.js';
 export { logTo, type LogOptions, type StructuredLogger } from './telemetry/log.js';

@@ -100,3 +100,11 @@ export function promised<T>(call: (done: Done<T>) => void): Promise<T> {
     call((error, result) => (error ? reject(error) : resolve(result)));
   });
 }
+
+/** A call in its synchronous form, or as one that returns a promise. */
+export function form(fs: object, name: string, isSynchronous: boolean): (...args: unknown[]) => unknown {
+  const calls = fs as Record<string, (...args: unknown[]) => unknown>;
+  const nameSync = `${name}Sync`;
+  if (isSynchronous) return (...args) => calls[nameSync]?.(...args);
+  return (...args) => promised((done) => calls[name]?.(...args, done));
+}

@@ -1,7 +1,7 @@
 /** The calls of `node:fs` that reading needs, and combinations of them. */
 import { constants, type BigIntStats, type Dirent } from 'node:fs';
 
-import { promised, type FileSystem, type FileSystemWith } from '../core/file-system.js';
+import { form, type FileSystem, type FileSystemWith } from '../core/file-system.js';
 import { mayHaveLostBytes, pathForCall, pathFromBytes } from '../core/path-bytes.js';
 import { wait, type Answer, type Steps } from '../core/steps.js';
 import { isSameInode } from './file-identity.js';
@@ -65,14 +65,6 @@ const STAT = { bigint: true } as const;
 const STAT_IF_ANY = { bigint: true, throwIfNoEntry: false } as const;
 const ENTRIES = { withFileTypes: true } as const;
 const ENTRIES_IN_BYTES = { withFileTypes: true, encoding: 'buffer' } as const;
-
-/** A call in its synchronous form, or as one that returns a promise. */
-export function form(fs: object, name: string, isSynchronous: boolean): (...args: unknown[]) => unknown {
-  const calls = fs as Record<string, (...args: unknown[]) => unknown>;
-  const nameSync = `${name}Sync`;
-  if (isSynchronous) return (...args) => calls[nameSync]?.(...args);
-  return (...args) => promised((done) => calls[name]?.(...args, done));
-}
 
 const NAMES = ['lstat', 'readlink', 'readdir', 'open', 'fstat', 'read', 'close'];
 

@@ -22,24 +22,18 @@ import { Mounts } from '../fs/mounts.js';
 import { filesIn, type Snapshot } from '../fs/snapshot.js';
 import { stableRead } from '../fs/stable-read.js';
 import { PathTarget } from '../fs/targets/path.js';
+import { revisionName } from '../fs/volume-layout.js';
 import { READ_LIMITS } from '../fs/read-limits.js';
 import type { Owner } from './file-attributes.js';
 import type { HeldDirectory } from './held-directory.js';
-import type { Durability } from './pending-file.js';
+import type { Durability } from './calls.js';
 import { run, type Steps } from '../core/steps.js';
 import { checkFiles, type VolumeEntries, type VolumeFiles } from './volume-files.js';
 import { sweepRevisions } from './volume-sweep.js';
-import { WriteProgress } from './write-error.js';
+import { failureOf } from './write-error.js';
 import { SHARED_OPTIONS } from './write-options.js';
 import { inTurn } from './write-queue.js';
-import {
-  clearVolume,
-  ifThere,
-  inVolume,
-  writeVolume,
-  type VolumeWork,
-  type VolumeWriteResult,
-} from './write-volume.js';
+import { clearVolume, ifThere, inVolume, writeVolume, type VolumeWriteResult } from './write-volume.js';
 
 /** Options of {@link AtomicVolume}. */
 export interface AtomicVolumeOptions {
@@ -163,11 +157,10 @@ export class AtomicVolume extends Component<ComponentEvents, AtomicVolumeStatus>
    */
   async write(files: VolumeEntries): Promise<VolumeWriteResult> {
     const wanted = checkFiles('AtomicVolume', files, this.#settings);
-    const work: VolumeWork<VolumeWriteResult> = (volume, progress) => this.#publish(volume, wanted, progress);
     const result = await this.trace(
       'write',
       { path: this.directory },
-      () => this.#inTurn(this.#inVolume(work, this.#settings.createDirectory)),
+      () => this.#inTurn(inVolume(this.directory, this.#settings, (volume) => this.#publish(volume, wanted))),
       ({ changed }) => (changed ? 'written' : 'unchanged'),
     );
     this.#revision = result.revision;
@@ -198,8 +191,7 @@ export class AtomicVolume extends Component<ComponentEvents, AtomicVolumeStatus>
    * @throws {ClosedError} (rejects) after `close()`; the signal's reason when that has aborted.
    */
   async clear(): Promise<void> {
-    const work: VolumeWork<void> = (volume, progress) => clearVolume(volume, this.#settings, progress);
-    await this.#inTurn(ifThere(this.#inVolume(work)));
+    await this.#inExisting(clearVolume);
     this.#cancelRemovals();
     this.#retired.clear();
     this.#revision = null;
@@ -258,27 +250,32 @@ export class AtomicVolume extends Component<ComponentEvents, AtomicVolumeStatus>
     return this.#use(() => inTurn(resolve(this.directory), write));
   }
 
-  #inVolume<T>(work: VolumeWork<T>, creates = false): Steps<T> {
-    return inVolume(this.directory, this.#settings, creates, work);
+  /** Does the work in the volume, if there is one. */
+  #inExisting(work: (volume: HeldDirectory) => Steps<void>): Promise<void> {
+    return this.#inTurn(
+      ifThere(inVolume(this.directory, { ...this.#settings, createDirectory: false }, work)),
+    );
   }
 
-  *#publish(volume: HeldDirectory, files: VolumeFiles, progress: WriteProgress): Steps<VolumeWriteResult> {
+  *#publish(volume: HeldDirectory, files: VolumeFiles): Steps<VolumeWriteResult> {
+    const { clock, random } = this.#settings;
     try {
-      const onReplaced = (revision: string): void => this.#retire(revision);
-      return yield* writeVolume(volume, files, this.#settings, progress, onReplaced);
+      return yield* writeVolume(volume, files, revisionName(clock.now(), random), (replaced) =>
+        this.#retire(replaced),
+      );
     } finally {
       // After a failure, too: what was written, and what killed writers left, takes space.
-      if (progress.published !== null) yield* this.#sweep(volume, progress.published);
+      if (volume.write.published !== null) yield* this.#sweep(volume);
     }
   }
 
   /** Removes the revisions that are no longer needed. A failure is only recorded. */
-  *#sweep(volume: HeldDirectory, published: boolean): Steps<void> {
-    const progress = new WriteProgress(this.directory, 'remove', published);
+  *#sweep(volume: HeldDirectory): Steps<void> {
     try {
-      yield* sweepRevisions(volume, progress, this.#retired);
+      yield* sweepRevisions(volume, this.#retired);
     } catch (error) {
-      this.recordError(progress.failure(error));
+      const { published } = volume.write;
+      this.recordError(failureOf({ path: this.directory, step: 'remove', published }, error));
     }
   }
 
@@ -288,8 +285,12 @@ export class AtomicVolume extends Component<ComponentEvents, AtomicVolumeStatus>
     if (graceMs === 0) return;
     const remove = (): void => {
       this.#retired.delete(revision);
+      const work = (volume: HeldDirectory): Steps<void> => {
+        volume.write.published = true;
+        return this.#sweep(volume);
+      };
       // It can only fail because the volume is closed.
-      this.#inTurn(ifThere(this.#inVolume((volume) => this.#sweep(volume, true)))).catch(() => undefined);
+      this.#inExisting(work).catch(() => undefined);
     };
     const removal = clock.schedule(remove, graceMs, { ref: false });
     this.#retired.set(revision, removal);

@@ -15,15 +15,22 @@
  * makes all calls synchronously.
  */
 import { errnoOf } from '../core/errno.js';
-import type { FileSystem } from '../core/file-system.js';
-import { form, type Lookups } from '../fs/calls.js';
+import { form, type FileSystem } from '../core/file-system.js';
+import type { Lookups } from '../fs/calls.js';
 import type { FileSystemKind } from '../fs/file-system-kind.js';
 import { wait, type Answer, type Steps } from '../core/steps.js';
+import type { Progress } from './write-error.js';
 
-/** A file system, and whether all calls to it are synchronous. */
-export interface Access {
+/** How much has reached the disk when a write is reported as done. */
+export type Durability = 'full' | 'file' | 'none';
+
+/** A write under way: how it is done, and how far it is. */
+export interface Write extends Progress {
   readonly fs: FileSystem;
+  /** Whether all calls are synchronous. */
   readonly isBlocking: boolean;
+  readonly durability: Durability;
+  readonly createDirectory: boolean;
 }
 
 /** Where a directory is: in memory, on a local disk, on a server, or unknown. */
@@ -55,23 +62,31 @@ export type Calls = {
   readonly [N in Name]: Call<FileSystem[`${N extends 'create' ? 'open' : N}Sync`]>;
 } & Pick<Lookups, 'readdir'>;
 
-/** The tables built so far, by file system and place. */
-const known = new WeakMap<FileSystem, Map<string, Calls>>();
+/** The tables of a file system: for what is in memory, for a disk, and for where a call may hang. */
+type Tables = Readonly<Record<'memory' | 'disk' | 'unknown', Calls>>;
+
+const known = new WeakMap<FileSystem, Tables>();
 
 /** The calls for a directory at this place; those that read, write or list, for this much. */
-export function callsAt(place: Place, { fs, isBlocking }: Access, bytes: number | bigint = 0): Calls {
-  const key = isBlocking ? 'memory' : bytes > SMALL_BYTES ? 'unknown' : place;
-  let calls = known.get(fs);
-  if (!calls) known.set(fs, (calls = new Map<string, Calls>()));
-  let found = calls.get(key);
-  if (!found) {
-    const forms = [
-      ...AT_ONCE.map((name) => [name, form(fs, name, !mayHang(key))]),
-      ...MAY_WAIT.map((name) => [name, form(fs, name === 'create' ? 'open' : name, key === 'memory')]),
-    ];
-    calls.set(key, (found = Object.fromEntries(forms) as Calls));
-  }
-  return found;
+export function callsAt(
+  place: Place,
+  { fs, isBlocking }: Pick<Write, 'fs' | 'isBlocking'>,
+  bytes: number | bigint = 0,
+): Calls {
+  let tables = known.get(fs);
+  if (!tables) known.set(fs, (tables = tablesOf(fs)));
+  if (isBlocking) return tables.memory;
+  if (bytes > SMALL_BYTES || mayHang(place)) return tables.unknown;
+  return place === 'memory' ? tables.memory : tables.disk;
+}
+
+function tablesOf(fs: FileSystem): Tables {
+  const table = (isAtOnce: boolean, isNeverWaiting: boolean): Calls =>
+    Object.fromEntries([
+      ...AT_ONCE.map((name) => [name, form(fs, name, isAtOnce)]),
+      ...MAY_WAIT.map((name) => [name, form(fs, name === 'create' ? 'open' : name, isNeverWaiting)]),
+    ]) as Calls;
+  return { memory: table(true, true), disk: table(true, false), unknown: table(false, false) };
 }
 
 /** Whether a call at this place may never return. */

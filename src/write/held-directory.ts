@@ -4,7 +4,7 @@ import { errnoOf } from '../core/errno.js';
 import type { FileSystem } from '../core/file-system.js';
 import { pathForCall, pathFromBytes } from '../core/path-bytes.js';
 import { list } from '../fs/calls.js';
-import { attempt, callsAt, mayHang, UNSUPPORTED, type Access, type Calls, type Place } from './calls.js';
+import { attempt, callsAt, mayHang, UNSUPPORTED, type Calls, type Place, type Write } from './calls.js';
 import { done, nextSlice, wait, type Answer, type Steps } from '../core/steps.js';
 import { Refusal } from './write-error.js';
 
@@ -39,18 +39,19 @@ export class HeldDirectory {
   readonly path: string;
   readonly stat: BigIntStats;
   readonly place: Place;
-  readonly access: Access;
+  /** The write that holds it. */
+  readonly write: Write;
   /** The calls for what is in it. */
   readonly calls: Calls;
   readonly #fd: number | undefined;
   readonly #entries: string;
 
-  constructor(path: string, { fd, stat, entries }: OpenDirectory, place: Place, access: Access) {
+  constructor(path: string, { fd, stat, entries }: OpenDirectory, place: Place, write: Write) {
     this.path = path;
     this.stat = stat;
     this.place = place;
-    this.access = access;
-    this.calls = callsAt(place, access);
+    this.write = write;
+    this.calls = callsAt(place, write);
     this.#fd = fd;
     this.#entries = entries;
   }
@@ -67,7 +68,7 @@ export class HeldDirectory {
 
   /** The calls to read, write or list this much. */
   callsFor(bytes: number | bigint): Calls {
-    return callsAt(this.place, this.access, bytes);
+    return callsAt(this.place, this.write, bytes);
   }
 
   /** The status of an entry, without following a link; undefined if there is none. */
@@ -106,14 +107,14 @@ export class HeldDirectory {
 
   /** Opens a directory in this one, on any mount. A link is not followed: ENOTDIR or ELOOP. */
   open(name: string, access: number, calls: Calls): Steps<OpenDirectory> {
-    return open(`${this.#entries}/${name}`, access, calls, this.access.fs);
+    return open(`${this.#entries}/${name}`, access, calls, this.write.fs);
   }
 
   /** Opens a directory in this one. Undefined if there is none, or if it is a link, which is not followed. */
   *enter(name: string): Steps<HeldDirectory | undefined> {
     try {
       const opened = yield* this.open(name, O_RDONLY, this.calls);
-      return new HeldDirectory(`${this.path}/${name}`, opened, this.place, this.access);
+      return new HeldDirectory(`${this.path}/${name}`, opened, this.place, this.write);
     } catch (error) {
       if (NO_DIRECTORY.includes(errnoOf(error) ?? '')) return undefined;
       throw error;
@@ -204,7 +205,7 @@ export class HeldDirectory {
 
   /** Gives the event loop a turn if this one is spent. Call it after each of many items. */
   pause(): Steps<void> {
-    return this.access.isBlocking ? done(undefined) : nextSlice();
+    return this.write.isBlocking ? done(undefined) : nextSlice();
   }
 }
 

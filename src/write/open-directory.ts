@@ -6,11 +6,11 @@ import { MAX_LINKS } from '../core/file-system.js';
 import { pathFromBytes } from '../core/path-bytes.js';
 import { isMagicLink } from '../fs/magic-link.js';
 import { Mounts } from '../fs/mounts.js';
-import { attempt, callsAt, type Access } from './calls.js';
+import { attempt, callsAt, type Write } from './calls.js';
 import { HeldDirectory, open, type OpenDirectory } from './held-directory.js';
 import { wait, type Steps } from '../core/steps.js';
 import { mayFollow } from './trust.js';
-import { Refusal, type WriteProgress } from './write-error.js';
+import { Refusal } from './write-error.js';
 
 const { O_RDONLY } = constants;
 
@@ -20,19 +20,9 @@ const O_PATH = 0o10000000;
 /** The errors of `open` with O_DIRECTORY and O_NOFOLLOW for a link: the first on Linux, the second elsewhere. */
 const NOT_A_DIRECTORY = ['ENOTDIR', 'ELOOP'];
 
-/** How to open a directory. */
-interface Opening extends Access {
-  /** Whether it will be listed or synced. Otherwise, permission to search it is enough. */
-  readonly isReadable: boolean;
-  /** Whether it and missing directories above it are created (mode 0777 less the umask). */
-  readonly creates: boolean;
-  /** Whether the names of directories that are created survive a power cut. */
-  readonly isDurable: boolean;
-}
-
-/** The links on the way to one directory. */
-interface Way {
-  /** How many were followed. */
+/** What was met on the way to one directory. */
+interface Detours {
+  /** How many links were followed. */
   links: number;
   /** Whether one of them was magic (fs/magic-link.ts). */
   isMagic: boolean;
@@ -49,31 +39,31 @@ const OF_PROCESS = /\/(?:self|\d+)\/(?:task\/\d+\/)?(?:cwd|root|fd)(?:\/|$)/;
  */
 export function* openDirectory(
   path: string,
-  opening: Opening,
-  progress: WriteProgress,
-  way: Way = { links: 0, isMagic: false },
+  write: Write,
+  isSynced = write.durability === 'full',
+  detours: Detours = { links: 0, isMagic: false },
 ): Steps<HeldDirectory> {
-  const { fs, isReadable, creates } = opening;
+  const { fs } = write;
   const mayHang = Mounts.of(fs).mayHangSomewhere || OF_PROCESS.test(path);
-  const calls = callsAt(mayHang ? 'unknown' : 'disk', opening);
-  const access = isReadable || process.platform !== 'linux' ? O_RDONLY : O_PATH;
+  const calls = callsAt(mayHang ? 'unknown' : 'disk', write);
+  // What is not synced need not be readable: permission to search it is enough.
+  const access = isSynced || process.platform !== 'linux' ? O_RDONLY : O_PATH;
   for (;;) {
     try {
       const opened = yield* open(path, access, calls, fs);
-      const { directory, realPath } = yield* hold(path, opened, opening, way);
+      const { directory, realPath } = yield* hold(path, opened, write, detours);
       if (realPath === path || dirname(path) === path) return directory;
       yield* wait(directory.close());
     } catch (error) {
       const isMissing = errnoOf(error) === 'ENOENT' && dirname(path) !== path;
-      if (isMissing && creates) return yield* createDirectory(path, opening, progress);
+      if (isMissing && write.createDirectory) return yield* createDirectory(path, write);
       if (!isNoDirectory(error)) throw error;
     }
-    const above = { ...opening, isReadable: false, creates: false };
-    const parent = yield* openDirectory(dirname(path), above, progress, way);
+    const parent = yield* openDirectory(dirname(path), write, false, detours);
     const next = yield* parent.during(
-      enterOrFollow(parent, path, way, (name) => parent.open(name, access, calls)),
+      enterOrFollow(parent, path, detours, (name) => parent.open(name, access, calls)),
     );
-    if (typeof next !== 'string') return (yield* hold(path, next, opening, way)).directory;
+    if (typeof next !== 'string') return (yield* hold(path, next, write, detours)).directory;
     path = next;
   }
 }
@@ -82,7 +72,7 @@ export function* openDirectory(
 function* enterOrFollow(
   parent: HeldDirectory,
   path: string,
-  way: Way,
+  detours: Detours,
   opening: (name: string) => Steps<OpenDirectory>,
 ): Steps<OpenDirectory | string> {
   const name = basename(path);
@@ -93,16 +83,16 @@ function* enterOrFollow(
     const link = yield* wait(parent.lstat(name));
     if (!link?.isSymbolicLink()) throw error;
     if (isMagicLink(name, link)) {
-      way.isMagic = true;
+      detours.isMagic = true;
       return yield* opening(`${name}/.`);
     }
-    if (way.links === MAX_LINKS) {
+    if (detours.links === MAX_LINKS) {
       throw new Refusal(
         'ERR_WRITE_NO_DIRECTORY',
         `its path leads through more than ${MAX_LINKS} symbolic links`,
       );
     }
-    way.links += 1;
+    detours.links += 1;
     return yield* targetOf(link, path, parent);
   }
 }
@@ -111,10 +101,10 @@ function* enterOrFollow(
 function* hold(
   path: string,
   opened: OpenDirectory,
-  opening: Opening,
-  { isMagic }: Way,
+  write: Write,
+  { isMagic }: Detours,
 ): Steps<{ readonly directory: HeldDirectory; readonly realPath: string }> {
-  const { fs, isBlocking } = opening;
+  const { fs, isBlocking } = write;
   try {
     const { entries } = opened;
     // The kernel knows the path of a descriptor from memory, wherever the directory is.
@@ -123,9 +113,9 @@ function* hold(
     if (mounts.mayHangSomewhere && !isBlocking) yield* wait(mounts.ask(path));
     // Behind a magic link, that path is one in another root.
     const { place } = mounts.kindOf(opened.stat.dev, isMagic ? `${path}/.` : realPath);
-    return { directory: new HeldDirectory(path, opened, place, opening), realPath };
+    return { directory: new HeldDirectory(path, opened, place, write), realPath };
   } catch (error) {
-    if (opened.fd !== undefined) yield* wait(callsAt('unknown', opening).close(opened.fd));
+    if (opened.fd !== undefined) yield* wait(callsAt('unknown', write).close(opened.fd));
     throw error;
   }
 }
@@ -134,16 +124,16 @@ function isNoDirectory(error: unknown): boolean {
   return NOT_A_DIRECTORY.includes(errnoOf(error) ?? '');
 }
 
-function* createDirectory(path: string, opening: Opening, progress: WriteProgress): Steps<HeldDirectory> {
-  progress.step = 'create-directory';
-  const parent = yield* openDirectory(dirname(path), opening, progress);
-  return yield* parent.during(createIn(parent, basename(path), opening));
+function* createDirectory(path: string, write: Write): Steps<HeldDirectory> {
+  write.step = 'create-directory';
+  const parent = yield* openDirectory(dirname(path), write);
+  return yield* parent.during(createIn(parent, basename(path)));
 }
 
-function* createIn(parent: HeldDirectory, name: string, { isDurable }: Opening): Steps<HeldDirectory> {
+function* createIn(parent: HeldDirectory, name: string): Steps<HeldDirectory> {
   // Another writer may have created it by now.
   yield* attempt(() => parent.calls.mkdir(parent.at(name), 0o777), ['EEXIST']);
-  if (isDurable) yield* parent.sync();
+  if (parent.write.durability === 'full') yield* parent.sync();
   const created = yield* parent.enter(name);
   if (created) return created;
   throw new Refusal('ERR_WRITE_NO_DIRECTORY', 'there is a file where its path needs a directory');

@@ -4,15 +4,11 @@ import type { Clock } from '../core/clock.js';
 import { PERMISSIONS } from '../core/mode.js';
 import { errnoOf } from '../core/errno.js';
 import { sleep } from '../core/sleep.js';
-import { attempt, UNSUPPORTED, type Calls } from './calls.js';
+import { attempt, UNSUPPORTED } from './calls.js';
 import { DEFAULT_MODE, hasOwner, withoutGroup, type FileAttributes, type Owner } from './file-attributes.js';
 import { isSame, type HeldDirectory } from './held-directory.js';
 import { wait, type Steps } from '../core/steps.js';
 import { removeUnfinished } from './sweep.js';
-import type { WriteProgress } from './write-error.js';
-
-/** How much has reached the disk when a write is reported as done. */
-export type Durability = 'full' | 'file' | 'none';
 
 const { O_NOFOLLOW = 0 } = constants as Partial<typeof constants>;
 const CREATE = constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | O_NOFOLLOW;
@@ -43,8 +39,6 @@ export interface Waiting {
 /** A new file, from its creation until it is complete, synced, closed and, if necessary, renamed to its destination. */
 export class PendingFile {
   readonly #directory: HeldDirectory;
-  readonly #calls: Calls;
-  readonly #progress: WriteProgress;
   /** Its name until it is renamed. */
   readonly name: string;
   readonly #fd: number;
@@ -53,25 +47,18 @@ export class PendingFile {
   #created: BigIntStats | undefined;
   #written = 0;
 
-  private constructor(directory: HeldDirectory, name: string, fd: number, progress: WriteProgress) {
+  private constructor(directory: HeldDirectory, name: string, fd: number) {
     this.#directory = directory;
-    this.#calls = directory.calls;
     this.name = name;
     this.#fd = fd;
-    this.#progress = progress;
   }
 
   /** @param mode less the umask; by default, no other user can open the file before it is complete. */
-  static *create(
-    directory: HeldDirectory,
-    name: string,
-    progress: WriteProgress,
-    mode = DEFAULT_MODE,
-  ): Steps<PendingFile> {
-    progress.step = 'create';
+  static *create(directory: HeldDirectory, name: string, mode = DEFAULT_MODE): Steps<PendingFile> {
+    directory.write.step = 'create';
     try {
       const fd = yield* wait(directory.calls.create(directory.at(name), CREATE, mode));
-      return new PendingFile(directory, name, fd, progress);
+      return new PendingFile(directory, name, fd);
     } catch (error) {
       // A network file system may create the file and still report an error.
       if (errnoOf(error) !== 'EEXIST') yield* removeUnfinished(directory, name);
@@ -81,7 +68,7 @@ export class PendingFile {
 
   /** Appends all of the bytes. On a full disk, a write is short first, and only the next one fails. */
   *write(bytes: Uint8Array): Steps<void> {
-    this.#progress.step = 'write';
+    this.#directory.write.step = 'write';
     for (let done = 0; done < bytes.byteLength;) {
       const length = Math.min(bytes.byteLength - done, MAX_WRITE_BYTES);
       const { write } = this.#directory.callsFor(length);
@@ -94,16 +81,13 @@ export class PendingFile {
 
   /** The user ID of its owner. */
   *owner(): Steps<bigint> {
-    this.#progress.step = 'verify';
-    return (yield* wait(this.#calls.fstat(this.#fd, { bigint: true }))).uid;
+    return (yield* this.#stat()).uid;
   }
 
   /** Sets its attributes, syncs and closes it. Returns its size, bytes. */
-  *finish(attributes: FileAttributes, durability: Durability): Steps<number> {
-    const progress = this.#progress;
-    progress.step = 'verify';
-    const created = yield* wait(this.#calls.fstat(this.#fd, { bigint: true }));
-    this.#created = created;
+  *finish(attributes: FileAttributes): Steps<number> {
+    const { calls, write } = this.#directory;
+    const created = (this.#created = yield* this.#stat());
     if (created.size !== BigInt(this.#written)) {
       throw new Error(`${this.#written} bytes were written, but the file has ${created.size}`);
     }
@@ -112,19 +96,19 @@ export class PendingFile {
     const isOwned = !owner || hasOwner(owner, created);
     const mode = isOwned ? attributes.mode : yield* this.#setOwner(owner, attributes, created);
     if ((Number(created.mode) & PERMISSIONS) !== mode) {
-      progress.step = 'chmod';
+      write.step = 'chmod';
       const tolerated = attributes.required.mode ? [] : UNSUPPORTED;
-      yield* attempt(() => this.#calls.fchmod(this.#fd, mode), tolerated);
+      yield* attempt(() => calls.fchmod(this.#fd, mode), tolerated);
     }
     // Otherwise the rename can reach the disk before the data: after a power cut the file is there, and empty.
-    if (durability !== 'none') {
-      progress.step = 'sync';
-      yield* attempt(() => this.#calls.fsync(this.#fd), UNSUPPORTED);
+    if (write.durability !== 'none') {
+      write.step = 'sync';
+      yield* attempt(() => calls.fsync(this.#fd), UNSUPPORTED);
     }
     // A network file system may report only now that the disk is full.
-    progress.step = 'close';
+    write.step = 'close';
     this.#isOpen = false;
-    yield* wait(this.#calls.close(this.#fd));
+    yield* wait(calls.close(this.#fd));
     return this.#written;
   }
 
@@ -150,7 +134,7 @@ export class PendingFile {
   /** Removes it, or leaves it to a later sweep. Returns whether it existed and was removed. */
   *discard(): Steps<boolean> {
     try {
-      if (this.#isOpen) yield* wait(this.#calls.close(this.#fd));
+      if (this.#isOpen) yield* wait(this.#directory.calls.close(this.#fd));
     } catch {
       // Its content is not needed.
     }
@@ -160,14 +144,21 @@ export class PendingFile {
   /** Sets the owner or, if only the group can be set, the group. Returns the mode that suits the resulting owner. */
   *#setOwner({ uid, gid }: Owner, attributes: FileAttributes, created: BigIntStats): Steps<number> {
     const { mode, required } = attributes;
-    this.#progress.step = 'chown';
+    const { calls, write } = this.#directory;
+    write.step = 'chown';
     const tolerated = required.owner ? [] : UNSUPPORTED;
-    if (yield* attempt(() => this.#calls.fchown(this.#fd, uid, gid), tolerated)) return mode;
+    if (yield* attempt(() => calls.fchown(this.#fd, uid, gid), tolerated)) return mode;
     // A process that may not give the file away may still set its group.
-    const isGroupSet = yield* attempt(() => this.#calls.fchown(this.#fd, KEEP_ID, gid), UNSUPPORTED);
+    const isGroupSet = yield* attempt(() => calls.fchown(this.#fd, KEEP_ID, gid), UNSUPPORTED);
     const hasGroup = isGroupSet || created.gid === BigInt(gid);
     // Set-id bits are for that owner, and the group bits for that group.
     return hasGroup || required.mode ? mode & 0o777 : withoutGroup(mode & 0o777);
+  }
+
+  *#stat(): Steps<BigIntStats> {
+    const { calls, write } = this.#directory;
+    write.step = 'verify';
+    return yield* wait(calls.fstat(this.#fd, { bigint: true }));
   }
 
   *#isAt(name: string): Steps<boolean> {

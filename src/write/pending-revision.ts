@@ -1,15 +1,12 @@
-import type { Clock } from '../core/clock.js';
-import type { Random } from '../core/random.js';
-import { DATA_LINK, revisionName, topOf } from '../fs/volume-layout.js';
+import { DATA_LINK, topOf } from '../fs/volume-layout.js';
 import type { HeldDirectory } from './held-directory.js';
-import { PendingFile, type Durability } from './pending-file.js';
-import { emptyDirectory } from './remove-tree.js';
+import { PendingFile } from './pending-file.js';
 import { wait, type Steps } from '../core/steps.js';
-import { removeUnfinished } from './sweep.js';
-import { temporaryName } from './temporary-name.js';
+import { removeUnfinished, temporaryName } from './sweep.js';
 import type { VolumeFile, VolumeFiles } from './volume-files.js';
 import { publishedRevision } from './volume-revision.js';
-import { Refusal, WriteProgress } from './write-error.js';
+import { emptyDirectory } from './volume-sweep.js';
+import { Refusal } from './write-error.js';
 
 /** As in kubelet's volumes: every user may enter the directories, and the mode of each file says who may read it. */
 const DIRECTORY_MODE = 0o755;
@@ -17,36 +14,23 @@ const DIRECTORY_MODE = 0o755;
 /** No other user can enter a directory before it is complete. */
 const DIRECTORY_MODE_WHILE_PENDING = 0o700;
 
-/** How revisions are made; see the options of `AtomicVolume`. */
-export interface RevisionSettings {
-  readonly durability: Durability;
-  readonly clock: Clock;
-  readonly random: Random;
-}
-
-/** Publishes these files as a new revision, and returns its name. Readers see the previous one until the swap. */
-export function* publishRevision(
-  volume: HeldDirectory,
-  files: VolumeFiles,
-  { durability, clock, random }: RevisionSettings,
-  progress: WriteProgress,
-): Steps<string> {
-  const name = revisionName(clock.now(), random);
+/** Publishes these files as a new revision of this name. Readers see the previous one until the swap. */
+export function* publishRevision(volume: HeldDirectory, files: VolumeFiles, name: string): Steps<void> {
+  const { write } = volume;
   const link = temporaryName('link');
   let directory: HeldDirectory | undefined;
   try {
-    progress.step = 'create';
+    write.step = 'create';
     // Before the directory: other writers remove revisions to which no link points.
     yield* volume.symlink(name, link);
     directory = yield* makePrivateDirectory(volume, name);
-    yield* fill(directory, files, durability, progress);
-    yield* swap(volume, link, name, directory, progress);
-    return name;
+    yield* fill(directory, files);
+    yield* swap(volume, link, name, directory);
   } catch (error) {
     const isWithdrawn = yield* removeUnfinished(volume, link);
     // As with a file (see `abandon` in replace-file.ts). If the revision is not published, the next write removes it.
-    if (progress.isRenaming && !isWithdrawn && !volume.isLocal) progress.published = null;
-    else if (directory) yield* discard(directory);
+    if (isWithdrawn || volume.isLocal) write.published = false;
+    if (directory && write.published === false) yield* discard(directory);
     throw error;
   } finally {
     if (directory) yield* wait(directory.close());
@@ -54,46 +38,35 @@ export function* publishRevision(
 }
 
 /** Writes the files into a new directory, and opens it to readers. */
-function* fill(
-  directory: HeldDirectory,
-  files: VolumeFiles,
-  durability: Durability,
-  progress: WriteProgress,
-): Steps<void> {
+function* fill(directory: HeldDirectory, files: VolumeFiles): Steps<void> {
+  const { write } = directory;
+  const { path } = write;
   for (const [name, entry] of entriesOf(files)) {
-    const inside = new WriteProgress(`${progress.path}/${name}`, 'create-directory');
-    try {
-      if (entry instanceof Map) {
-        const child = yield* makePrivateDirectory(directory, name);
-        yield* child.during(fill(child, entry, durability, inside));
-      } else yield* writeFile(directory, name, entry, durability, inside);
-    } catch (error) {
-      throw inside.failure(error);
-    }
+    write.path = `${path}/${name}`;
+    write.step = 'create-directory';
+    if (entry instanceof Map) {
+      const child = yield* makePrivateDirectory(directory, name);
+      yield* child.during(fill(child, entry));
+    } else yield* writeFile(directory, name, entry);
     yield* directory.pause();
   }
-  progress.step = 'chmod';
+  write.path = path;
+  write.step = 'chmod';
   yield* directory.setMode(DIRECTORY_MODE);
-  progress.step = 'sync-directory';
-  if (durability === 'full') yield* directory.sync();
+  write.step = 'sync-directory';
+  if (write.durability === 'full') yield* directory.sync();
 }
 
-function* writeFile(
-  directory: HeldDirectory,
-  name: string,
-  { bytes, mode, owner }: VolumeFile,
-  durability: Durability,
-  progress: WriteProgress,
-): Steps<void> {
+function* writeFile(directory: HeldDirectory, name: string, { bytes, mode, owner }: VolumeFile): Steps<void> {
   yield* directory.assertInPlace();
   // Nobody else can enter the directory, so the file can have its mode from the beginning.
-  const file = yield* PendingFile.create(directory, name, progress, mode & 0o777);
+  const file = yield* PendingFile.create(directory, name, mode & 0o777);
   try {
     // A new file belongs to the user of this process. If the directory does not, it was replaced, and its owner could
     // read what is written.
     if ((yield* file.owner()) !== directory.stat.uid) throw replaced(name);
     yield* file.write(bytes);
-    yield* file.finish({ mode, owner, required: { mode: true, owner: true } }, durability);
+    yield* file.finish({ mode, owner, required: { mode: true, owner: true } });
   } catch (error) {
     yield* file.discard();
     throw error;
@@ -101,26 +74,21 @@ function* writeFile(
 }
 
 /** Turns `..data` to the revision, if its name still leads to the directory that was filled. */
-function* swap(
-  volume: HeldDirectory,
-  link: string,
-  name: string,
-  directory: HeldDirectory,
-  progress: WriteProgress,
-): Steps<void> {
-  progress.step = 'rename';
+function* swap(volume: HeldDirectory, link: string, name: string, directory: HeldDirectory): Steps<void> {
+  const { write } = volume;
+  write.step = 'rename';
   yield* volume.assertInPlace();
   const announced = yield* volume.readlink(link);
   const stat = yield* wait(volume.lstat(name));
   if (announced !== name || !stat || !directory.is(stat)) throw replaced(name);
-  progress.isRenaming = true;
+  write.published = null;
   try {
     yield* wait(volume.rename(link, DATA_LINK));
   } catch (error) {
     // If the answer of a server was lost, the rename was sent again, and failed the second time.
     if ((yield* publishedRevision(volume)) !== name) throw error;
   }
-  progress.published = true;
+  write.published = true;
 }
 
 /** Removes what was written, wherever the directory was moved to. A sweep removes what is left. */

@@ -6,16 +6,15 @@ import type { BigIntStats } from 'node:fs';
 import { basename, dirname } from 'node:path';
 
 import { MAX_LINKS } from '../core/file-system.js';
-import { attempt, isEqual } from './calls.js';
+import { attempt, isEqual, type Write } from './calls.js';
 import { attributesFor, hasAttributes } from './file-attributes.js';
 import type { HeldDirectory } from './held-directory.js';
 import { openDirectory, targetOf } from './open-directory.js';
 import { PendingFile, type Waiting } from './pending-file.js';
-import { wait, type Steps } from '../core/steps.js';
-import { isSweepDue, sweepFiles } from './sweep.js';
-import { temporaryName } from './temporary-name.js';
+import { nextSlice, wait, type Steps } from '../core/steps.js';
+import { isSweepDue, sweepFiles, temporaryName } from './sweep.js';
 import { mayReplace } from './trust.js';
-import { Refusal, WriteProgress } from './write-error.js';
+import { failureOf, Refusal } from './write-error.js';
 import type { ReplaceSettings } from './write-options.js';
 import type { Publication } from './write-queue.js';
 import { WriteSource } from './write-source.js';
@@ -39,6 +38,9 @@ interface Execution {
   readonly earlier?: readonly Publication[];
 }
 
+/** One write of a file. */
+type FileWrite = Write & ReplaceSettings & Execution;
+
 /** Where a write goes: a name in a directory that is held open. */
 interface Destination {
   /** Absolute, with the links at its end followed, if `symlink` says so. */
@@ -49,12 +51,6 @@ interface Destination {
   readonly existing: BigIntStats | undefined;
 }
 
-/** One write to a destination that is open. */
-interface Replacement extends Destination, Execution {
-  readonly settings: ReplaceSettings;
-  readonly progress: WriteProgress;
-}
-
 /** Replaces `path` (absolute) with the data. Throws a `WriteError`, or the signal's reason. */
 export function* replaceFile(
   path: string,
@@ -62,59 +58,71 @@ export function* replaceFile(
   settings: ReplaceSettings,
   execution: Execution,
 ): Steps<AtomicWriteResult> {
-  const progress = new WriteProgress(path);
+  const isBlocking = execution.waiting === undefined;
+  const write: FileWrite = {
+    ...settings,
+    ...execution,
+    isBlocking,
+    path,
+    step: 'open-directory',
+    published: false,
+  };
   let destination: Destination | undefined;
   try {
-    destination = yield* openDestination(path, settings, execution.waiting === undefined, progress);
-    return yield* replace({ ...destination, ...execution, settings, progress }, data);
+    destination = yield* openDestination(write);
+    return yield* replace(write, destination, data);
   } catch (error) {
-    const signal = execution.waiting?.signal;
-    if (signal?.aborted && error === signal.reason && progress.published === false) throw error;
-    throw progress.failure(error);
+    const signal = write.waiting?.signal;
+    if (signal?.aborted && error === signal.reason && write.published === false) throw error;
+    throw failureOf(write, error);
   } finally {
     if (destination) {
       const { directory } = destination;
       // After a failed write, too: what killed writers left may take the space that it needs.
-      if (settings.sweep && isSweepDue(directory)) yield* sweepFiles(directory);
+      if (write.sweep && isSweepDue(directory)) yield* sweepFiles(directory);
       yield* wait(directory.close());
     }
   }
 }
 
-function* replace(write: Replacement, data: Uint8Array | WriteSource): Steps<AtomicWriteResult> {
-  const { path, name, directory, existing, settings, progress, waiting, earlier = [] } = write;
+function* replace(
+  write: FileWrite,
+  destination: Destination,
+  data: Uint8Array | WriteSource,
+): Steps<AtomicWriteResult> {
+  const { path, name, directory, existing } = destination;
   // What an earlier write is about to publish would replace what is there now.
-  if (settings.ifChanged && earlier.length === 0) {
+  if (write.ifChanged && !write.earlier?.length) {
     if (data instanceof WriteSource) data = yield* collect(write, data);
-    progress.step = 'compare';
-    const hasAll = existing !== undefined && hasAttributes(settings, existing);
+    write.step = 'compare';
+    const hasAll = existing !== undefined && hasAttributes(write, existing);
     if (hasAll && (yield* isEqual(directory.holds(name, existing, data))))
       return { path, written: false, bytes: data.byteLength };
   }
-  waiting?.signal?.throwIfAborted();
+  write.waiting?.signal?.throwIfAborted();
 
-  const attributes = attributesFor(settings, existing, directory.stat);
-  const file = yield* PendingFile.create(directory, temporaryName('file'), progress);
+  const attributes = attributesFor(write, existing, directory.stat);
+  const file = yield* PendingFile.create(directory, temporaryName('file'));
   try {
     if (data instanceof WriteSource) yield* copy(write, data, file);
     else yield* file.write(data);
-    const bytes = yield* file.finish(attributes, settings.durability);
-    return { path, written: yield* publish(write, file), bytes };
+    const bytes = yield* file.finish(attributes);
+    return { path, written: yield* publish(write, destination, file), bytes };
   } finally {
-    if (!progress.published) yield* abandon(write, file);
+    if (!write.published) yield* abandon(directory, file);
   }
 }
 
-function* copy(write: Replacement, source: WriteSource, file: PendingFile): Steps<void> {
+function* copy(write: FileWrite, source: WriteSource, file: PendingFile): Steps<void> {
   for (;;) {
     const chunk = yield* nextOf(write, source);
     if (!chunk) return;
     yield* file.write(chunk);
-    yield* write.directory.pause();
+    if (!write.isBlocking) yield* nextSlice();
   }
 }
 
-function* collect(write: Replacement, source: WriteSource): Steps<Uint8Array> {
+function* collect(write: FileWrite, source: WriteSource): Steps<Uint8Array> {
   const chunks: Uint8Array[] = [];
   for (;;) {
     const chunk = yield* nextOf(write, source);
@@ -124,35 +132,36 @@ function* collect(write: Replacement, source: WriteSource): Steps<Uint8Array> {
   }
 }
 
-function* nextOf({ progress, waiting }: Replacement, source: WriteSource): Steps<Uint8Array | undefined> {
-  progress.step = 'read-source';
-  waiting?.signal?.throwIfAborted();
-  return yield* source.next(waiting?.signal);
+function* nextOf(write: FileWrite, source: WriteSource): Steps<Uint8Array | undefined> {
+  const signal = write.waiting?.signal;
+  write.step = 'read-source';
+  signal?.throwIfAborted();
+  return yield* source.next(signal);
 }
 
 /** Renames the finished file, unless a synchronous write has published meanwhile. Returns whether it was renamed. */
-function* publish(write: Replacement, file: PendingFile): Steps<boolean> {
-  const { directory, name, settings, progress, waiting, publication, earlier = [] } = write;
-  progress.step = 'rename';
+function* publish(write: FileWrite, { directory, name }: Destination, file: PendingFile): Steps<boolean> {
+  const { waiting, publication, earlier = [] } = write;
+  write.step = 'rename';
   yield* directory.assertInPlace();
   waiting?.signal?.throwIfAborted();
   if (publication?.isOvertaken) return false;
-  progress.isRenaming = true;
   if (publication) publication.file = directory.at(file.name);
   // The thread pool may be about to rename that file, which cannot be called off.
   for (const { file: unpublished } of earlier) {
     if (unpublished !== undefined) yield* attempt(() => directory.calls.unlink(unpublished), ['ENOENT']);
   }
+  write.published = null;
   try {
     yield* file.renameTo(name, waiting);
   } catch (error) {
     if (publication?.isOvertaken) return false;
     throw error;
   }
-  progress.published = true;
+  write.published = true;
   for (const other of earlier) other.isOvertaken = true;
-  progress.step = 'sync-directory';
-  if (settings.durability === 'full') yield* directory.sync();
+  write.step = 'sync-directory';
+  if (write.durability === 'full') yield* directory.sync();
   yield* directory.pause();
   return true;
 }
@@ -163,38 +172,30 @@ function* publish(write: Replacement, file: PendingFile): Steps<boolean> {
  * here, it was not. Otherwise it is not known, except on a local file system: inode numbers may change with each lookup,
  * as on some FUSE file systems, and lookups may be cached.
  */
-function* abandon({ directory, progress }: Replacement, file: PendingFile): Steps<void> {
+function* abandon(directory: HeldDirectory, file: PendingFile): Steps<void> {
   const isRemoved = yield* file.discard();
-  const isKnown = isRemoved || !progress.isRenaming || directory.isLocal;
-  if (!isKnown) progress.published = null;
+  if (isRemoved || directory.isLocal) directory.write.published = false;
 }
 
 /** Follows the links at the end of a path, and opens the directory of the file. The caller closes it. */
-function* openDestination(
-  path: string,
-  settings: ReplaceSettings,
-  isBlocking: boolean,
-  progress: WriteProgress,
-): Steps<Destination> {
-  const { fs, durability, createDirectory, symlink } = settings;
-  const isDurable = durability === 'full';
-  const opening = { fs, isBlocking, isReadable: isDurable, isDurable, creates: createDirectory };
+function* openDestination(write: FileWrite): Steps<Destination> {
+  let { path } = write;
   for (let links = 0; ; links += 1) {
     if (path.endsWith('/')) {
       throw new Refusal('ERR_WRITE_NOT_FILE', 'a path that ends with a slash is that of a directory');
     }
-    progress.step = 'open-directory';
-    const directory = yield* openDirectory(dirname(path), opening, progress);
+    write.step = 'open-directory';
+    const directory = yield* openDirectory(dirname(path), write);
     try {
       const name = basename(path);
-      progress.step = 'resolve';
+      write.step = 'resolve';
       const stat = yield* wait(directory.lstat(name));
       const isLink = stat?.isSymbolicLink() === true;
-      if (!isLink || symlink === 'replace') {
+      if (!isLink || write.symlink === 'replace') {
         if (!isLink && stat) assertReplaceable(stat, directory.stat);
         return { path, name, directory, existing: isLink ? undefined : stat };
       }
-      if (symlink === 'error') throw unfollowed('it is a symbolic link, and symlink is "error"');
+      if (write.symlink === 'error') throw unfollowed('it is a symbolic link, and symlink is "error"');
       if (links === MAX_LINKS) throw unfollowed(`it leads through more than ${MAX_LINKS} symbolic links`);
       path = yield* targetOf(stat, path, directory);
     } catch (error) {

@@ -1,12 +1,37 @@
 /**
- * Removes the unfinished entries that killed writers left: those that have not changed for a day. A writer rarely waits
- * that long for its data, a machine is rarely suspended that long, and clocks rarely differ that much. If it happens
- * nevertheless, the write fails, and the old content stays.
+ * What is unfinished, and the removal of what killed writers left of it:
+ *
+ *     .rw-<random>.tmp          a file
+ *     ..data_tmp-<random>.tmp   the next `..data` link of a volume, or the next link of a key
+ *
+ * The length of these names does not depend on the name of the target, which may itself be as long as a name can be.
+ *
+ * Removed is what has not changed for a day. A writer rarely waits that long for its data, a machine is rarely suspended
+ * that long, and clocks rarely differ that much. If it happens nevertheless, the write fails, and the old content stays.
  */
 import { systemClock } from '../core/clock.js';
 import type { HeldDirectory } from './held-directory.js';
 import { wait, type Steps } from '../core/steps.js';
-import { isNameOf } from './temporary-name.js';
+
+const PATTERN = /^(?:\.rw-|\.\.data_tmp-)[0-9a-f-]{36}\.tmp$/;
+
+/** The prefixes by what is unfinished. */
+const PREFIXES = { file: '.rw-', link: '..data_tmp-' };
+
+/** A new name for an unfinished file or link. Nobody can guess it. */
+export function temporaryName(kind: keyof typeof PREFIXES): string {
+  return `${PREFIXES[kind]}${crypto.randomUUID()}.tmp`;
+}
+
+/** Whether a directory entry is an unfinished file or link of this library. Watchers should ignore it. */
+export function isTemporaryName(name: string): boolean {
+  return PATTERN.test(name);
+}
+
+/** Whether a name is that of an unfinished file, or of an unfinished link. */
+export function isNameOf(kind: keyof typeof PREFIXES, name: string): boolean {
+  return name.startsWith(PREFIXES[kind]) && PATTERN.test(name);
+}
 
 const ABANDONED_AFTER_MS = 24 * 3_600_000;
 

@@ -2,8 +2,7 @@
 import { isUserVisible, userLinkTarget } from '../fs/volume-layout.js';
 import type { HeldDirectory } from './held-directory.js';
 import { wait, type Steps } from '../core/steps.js';
-import { removeUnfinished } from './sweep.js';
-import { temporaryName } from './temporary-name.js';
+import { removeUnfinished, temporaryName } from './sweep.js';
 import { listRevision, publishedRevision } from './volume-revision.js';
 
 /** How often the links are aligned again because another writer has swapped meanwhile. */

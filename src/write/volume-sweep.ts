@@ -10,12 +10,14 @@
  */
 import { KUBELET_PENDING_LINK, isRevisionName } from '../fs/volume-layout.js';
 import type { HeldDirectory } from './held-directory.js';
-import { removeTree } from './remove-tree.js';
-import type { Steps } from '../core/steps.js';
-import { removeAbandoned, removeUnfinished } from './sweep.js';
-import { isNameOf } from './temporary-name.js';
+import { wait, type Steps } from '../core/steps.js';
+import { attempt } from './calls.js';
+import { isNameOf, removeAbandoned, removeUnfinished } from './sweep.js';
 import { publishedRevision } from './volume-revision.js';
-import { WriteProgress } from './write-error.js';
+import { failureOf, Refusal } from './write-error.js';
+
+/** As deep as the longest path can be; only a tree that was made relative to a descriptor is deeper. */
+const MAX_DEPTH = 2048;
 
 /**
  * Removes every revision that is not needed, even if another one cannot be removed.
@@ -24,7 +26,6 @@ import { WriteProgress } from './write-error.js';
  */
 export function* sweepRevisions(
   volume: HeldDirectory,
-  { path, published }: WriteProgress,
   kept: ReadonlyMap<string, unknown> = new Map(),
 ): Steps<void> {
   const revisions = (yield* volume.list()).map(({ name }) => name).filter(isRevisionName);
@@ -37,7 +38,8 @@ export function* sweepRevisions(
     try {
       yield* removeTree(volume, revision);
     } catch (error) {
-      throw new WriteProgress(`${path}/${revision}`, 'remove', published).failure(error);
+      const path = `${volume.path}/${revision}`;
+      throw failureOf({ path, step: 'remove', published: volume.write.published }, error);
     }
   });
 }
@@ -52,4 +54,35 @@ function* pendingRevisions(volume: HeldDirectory): Steps<Set<string | undefined>
     revisions.add(yield* volume.readlink(link));
   });
   return revisions;
+}
+
+/**
+ * Removes an entry of a directory, with everything in it that can be removed. Follows no link and enters no mount point.
+ * What is gone already is no error.
+ */
+export function* removeTree(parent: HeldDirectory, name: string): Steps<void> {
+  const stat = yield* wait(parent.lstat(name));
+  if (stat) yield* remove(parent, name, stat.isDirectory(), 0);
+}
+
+/** Removes everything in a directory that can be removed. The directory stays. */
+export function* emptyDirectory(directory: HeldDirectory, depth = 0): Steps<void> {
+  if (depth === MAX_DEPTH) throw new Error(`directories in "${directory.path}" are nested too deeply`);
+  yield* directory.assertInPlace();
+  yield* directory.forEach(yield* directory.list(), (entry) =>
+    remove(directory, entry.name, entry.isDirectory(), depth + 1),
+  );
+}
+
+function* remove(parent: HeldDirectory, name: string, isDirectory: boolean, depth: number): Steps<void> {
+  const directory = isDirectory ? yield* parent.enter(name) : undefined;
+  // If a directory has taken its place by now, this fails, and the next sweep removes it.
+  if (!directory) yield* parent.unlink(name);
+  else if (directory.stat.dev === parent.stat.dev) {
+    yield* directory.during(emptyDirectory(directory, depth));
+    yield* attempt(() => parent.calls.rmdir(parent.at(name)), ['ENOENT']);
+  } else {
+    yield* wait(directory.close());
+    throw new Refusal('ERR_WRITE_MOUNTED', `"${directory.path}" is a mount point; unmount it to remove it`);
+  }
 }

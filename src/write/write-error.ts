@@ -49,7 +49,7 @@ export class WriteError extends CodedError<'WriteError'> {
 }
 recognize(WriteError, 'WriteError');
 
-/** A reason to refuse or abandon a write. `WriteProgress.failure` turns it into a `WriteError`. */
+/** A reason to refuse or abandon a write. `failureOf` turns it into a `WriteError`. */
 export class Refusal extends Error {
   readonly code: WriteErrorCode;
 
@@ -59,41 +59,32 @@ export class Refusal extends Error {
   }
 }
 
-/** The current step of a write, which a failure is reported with. */
-export class WriteProgress {
+/** How far a write is. */
+export interface Progress {
   /** What is being written. */
   path: string;
   step: WriteStep;
-  /** Whether readers see the new content; null: unknown. */
+  /** Whether readers see the new content. Null while that is not known: from the rename on, until its outcome is. */
   published: boolean | null;
-  /** The rename has begun. Until then nothing can be published. */
-  isRenaming = false;
+}
 
-  constructor(path: string, step: WriteStep = 'resolve', published: boolean | null = false) {
-    this.path = path;
-    this.step = step;
-    this.published = published;
-  }
-
-  /** The error for what was thrown at this point. */
-  failure(thrown: unknown): WriteError {
-    if (thrown instanceof WriteError) return thrown;
-    if (thrown instanceof Refusal) return this.#error(thrown.code, thrown.message);
-    const errno = errnoOf(withErrno(thrown)) ?? '';
-    // A source of data may quote what it holds.
-    const cause = redactError(thrown);
-    const [code, what]: Explanation =
-      this.step === 'read-source'
-        ? ['ERR_WRITE_SOURCE', `the source of the data failed: ${messageOf(cause)}`]
-        : (EXPLANATIONS[errno] ?? ['ERR_WRITE_IO', messageOf(cause)]);
-    return this.#error(code, errno === '' ? what : `${what} (${errno})`, { cause });
-  }
-
-  #error(code: WriteErrorCode, what: string, options?: ErrorOptions): WriteError {
-    const { path, step, published } = this;
+/** The error for what was thrown at this point. */
+export function failureOf(progress: Progress, thrown: unknown): WriteError {
+  if (thrown instanceof WriteError) return thrown;
+  const { path, step, published } = progress;
+  const failure = (code: WriteErrorCode, what: string, options?: ErrorOptions): WriteError => {
     const message = `Cannot write "${path}": ${what}, at step "${step}". ${STATES[`${published}`]}.`;
     return new WriteError(code, message, { path, step, published }, options);
-  }
+  };
+  if (thrown instanceof Refusal) return failure(thrown.code, thrown.message);
+  const errno = errnoOf(withErrno(thrown)) ?? '';
+  // A source of data may quote what it holds.
+  const cause = redactError(thrown);
+  const [code, what]: Explanation =
+    step === 'read-source'
+      ? ['ERR_WRITE_SOURCE', `the source of the data failed: ${messageOf(cause)}`]
+      : (EXPLANATIONS[errno] ?? ['ERR_WRITE_IO', messageOf(cause)]);
+  return failure(code, errno === '' ? what : `${what} (${errno})`, { cause });
 }
 
 const STATES = {

@@ -4,7 +4,7 @@ import type { FileSystem } from '../core/file-system.js';
 import { A_MODE, isMode } from '../core/mode.js';
 import { fileSystem, flag, matching, oneOf, PORT_OPTIONS, type resolveOptions } from '../core/options.js';
 import { isOwner, type Owner } from './file-attributes.js';
-import type { Durability } from './pending-file.js';
+import type { Durability } from './calls.js';
 
 /** Options of {@link atomicWriteFileSync}, and of {@link atomicWriteFile}. */
 export interface AtomicWriteFileSyncOptions {

@@ -31,8 +31,7 @@ interface QueuedWrite<T> {
 /** A write that waits or runs, and how its caller gets the outcome. */
 interface Turn extends Publication {
   readonly write: QueuedWrite<unknown>;
-  readonly resolve: (value: unknown) => void;
-  readonly reject: (error: unknown) => void;
+  readonly resolve: (outcome: unknown) => void;
   /** Stops listening to the signal, if there is one. */
   readonly unlisten: (() => void) | undefined;
 }
@@ -61,7 +60,7 @@ export function inTurn<T>(path: string, write: QueuedWrite<T>): Promise<T> {
   if (signal?.aborted) return Promise.reject(signal.reason as Error);
   return new Promise<T>((resolve, reject) => {
     const unlisten = signal && onAbort(signal, () => reject(signal.reason as Error));
-    const turn = { write, resolve, reject, unlisten, isOvertaken: false } as Turn;
+    const turn = { write, resolve, unlisten, isOvertaken: false } as Turn;
     const lane = lanes.get(path);
     if (lane) lane.push(turn);
     else void drain(path, [turn]);
@@ -78,26 +77,23 @@ async function drain(path: string, lane: Turn[]): Promise<void> {
   lanes.set(path, lane);
   /** How many older writes get the outcome of the newest. */
   let older = 0;
-  for (let turn = lane[0]; turn; turn = lane[0]) {
+  for (let oldest = lane[0]; oldest; oldest = lane[0]) {
     while (areCoalesced(lane[older], lane[older + 1])) older += 1;
-    turn = lane[older] ?? turn;
-    const { signal, mount, work } = turn.write;
-    const begin = (): unknown => {
-      turn.unlisten?.();
+    const newest = lane[older] ?? oldest;
+    const { signal, mount, work } = newest.write;
+    const outcome = limited(mount, () => {
+      newest.unlisten?.();
       signal?.throwIfAborted();
-      return work(turn);
-    };
-    let settle: (turn: Turn) => void;
+      return work(newest);
+    });
     let isAborted = false;
     try {
-      const value = await (mount === undefined ? begin() : limited(mount, begin));
-      settle = ({ resolve }) => resolve(value);
+      await outcome;
     } catch (error) {
       isAborted = signal?.aborted === true && error === signal.reason;
-      settle = ({ reject }) => reject(error);
     }
     lane.splice(older, 1);
-    settle(turn);
+    newest.resolve(outcome);
     // An abort concerns this caller alone, and the next newest write runs. Any other outcome is also that of the older
     // writes: readers may have seen the newest content, so an older one must not replace it.
     if (isAborted) {
@@ -106,7 +102,7 @@ async function drain(path: string, lane: Turn[]): Promise<void> {
     }
     for (const other of lane.splice(0, older)) {
       other.unlisten?.();
-      settle(other);
+      other.resolve(outcome);
     }
     older = 0;
   }
@@ -119,7 +115,8 @@ function areCoalesced(older: Turn | undefined, newer: Turn | undefined): boolean
 }
 
 /** Does the work as soon as less than `MAX_AT_ONCE` other writes run on the mount. */
-async function limited<T>(mount: string, work: () => T): Promise<Awaited<T>> {
+async function limited(mount: string | undefined, work: () => unknown): Promise<unknown> {
+  if (mount === undefined) return work();
   const writes = mounts.get(mount) ?? { running: 0, waiting: [] };
   mounts.set(mount, writes);
   if (writes.running === MAX_AT_ONCE) await new Promise<void>((resolve) => writes.waiting.push(resolve));

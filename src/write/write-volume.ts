@@ -11,18 +11,17 @@
  * the volume can spoil a write, but not redirect it.
  */
 import { errnoOf } from '../core/errno.js';
-import type { FileSystem } from '../core/file-system.js';
 import { DATA_LINK, topOf } from '../fs/volume-layout.js';
+import type { Write } from './calls.js';
 import type { HeldDirectory } from './held-directory.js';
 import { openDirectory } from './open-directory.js';
-import type { Durability } from './pending-file.js';
-import { publishRevision, type RevisionSettings } from './pending-revision.js';
+import { publishRevision } from './pending-revision.js';
 import { wait, type Steps } from '../core/steps.js';
 import type { VolumeFiles } from './volume-files.js';
 import { alignLinks, setLinks } from './volume-links.js';
 import { holdsFiles, publishedRevision } from './volume-revision.js';
 import { sweepRevisions } from './volume-sweep.js';
-import { Refusal, WriteError, WriteProgress } from './write-error.js';
+import { failureOf, Refusal, WriteError } from './write-error.js';
 
 /** The result of a write to a volume. */
 export interface VolumeWriteResult {
@@ -32,23 +31,19 @@ export interface VolumeWriteResult {
   readonly revision: string;
 }
 
-/** Work in an open volume. */
-export type VolumeWork<T> = (volume: HeldDirectory, progress: WriteProgress) => Steps<T>;
-
 /** Opens a volume (absolute) and does the work in it. Throws a `WriteError`. */
 export function* inVolume<T>(
   path: string,
-  { fs, durability }: { readonly fs: FileSystem; readonly durability: Durability },
-  creates: boolean,
-  work: VolumeWork<T>,
+  { fs, durability, createDirectory }: Pick<Write, 'fs' | 'durability' | 'createDirectory'>,
+  work: (volume: HeldDirectory) => Steps<T>,
 ): Steps<T> {
-  const opening = { fs, isBlocking: false, isReadable: true, isDurable: durability === 'full', creates };
-  const progress = new WriteProgress(path, 'open-directory');
+  const how = { fs, durability, createDirectory, isBlocking: false };
+  const write: Write = { ...how, path, step: 'open-directory', published: false };
   try {
-    const volume = yield* openDirectory(path, opening, progress);
-    return yield* volume.during(work(volume, progress));
+    const volume = yield* openDirectory(path, write);
+    return yield* volume.during(work(volume));
   } catch (error) {
-    throw progress.failure(error);
+    throw failureOf(write, error);
   }
 }
 
@@ -65,74 +60,64 @@ export function* ifThere(work: Steps<void>): Steps<void> {
 
 /**
  * Publishes these files, unless they are published already.
+ * @param name of the revision, if a new one is needed.
  * @param onReplaced is called with the revision that was published before.
  */
 export function* writeVolume(
   volume: HeldDirectory,
   files: VolumeFiles,
-  settings: RevisionSettings,
-  progress: WriteProgress,
+  name: string,
   onReplaced: (revision: string) => void,
 ): Steps<VolumeWriteResult> {
-  progress.step = 'resolve';
-  yield* refuseDirectories(volume, new Set([...files.keys()].map(topOf)), progress);
+  const { write } = volume;
+  write.step = 'resolve';
+  yield* refuseDirectories(volume, new Set([...files.keys()].map(topOf)));
   const current = yield* publishedRevision(volume);
-  progress.step = 'compare';
+  write.step = 'compare';
   const isCurrent = current !== undefined && (yield* holdsFiles(volume, current, files));
-  const revision = isCurrent ? current : yield* publishRevision(volume, files, settings, progress);
+  if (!isCurrent) yield* publishRevision(volume, files, name);
   if (current !== undefined && !isCurrent) onReplaced(current);
-  progress.step = 'link';
+  write.step = 'link';
   let hasChanged = !isCurrent;
   try {
     if (yield* alignLinks(volume)) hasChanged = true;
   } catch (error) {
     hasChanged = true;
-    throw progress.failure(error);
+    throw failureOf(write, error);
   } finally {
-    if (hasChanged) yield* sync(volume, settings, progress);
+    if (hasChanged) yield* sync(volume);
   }
-  return { changed: !isCurrent, revision };
+  return { changed: !isCurrent, revision: isCurrent ? current : name };
 }
 
 /** Removes everything that was published: `..data` first, so that no reader finds a part. */
-export function* clearVolume(
-  volume: HeldDirectory,
-  settings: RevisionSettings,
-  progress: WriteProgress,
-): Steps<void> {
-  progress.step = 'remove';
+export function* clearVolume(volume: HeldDirectory): Steps<void> {
+  const { write } = volume;
+  write.step = 'remove';
   const stat = yield* wait(volume.lstat(DATA_LINK));
   const isDirectory = stat?.isDirectory() === true;
   if (!isDirectory) yield* volume.unlink(DATA_LINK);
-  progress.published = true;
+  write.published = true;
   try {
     yield* setLinks(volume, []);
   } finally {
-    yield* sweepRevisions(volume, progress);
+    yield* sweepRevisions(volume);
   }
   if (isDirectory) throw new Refusal('ERR_WRITE_NOT_FILE', `its "${DATA_LINK}" is a directory; remove it`);
-  yield* sync(volume, settings, progress);
+  yield* sync(volume);
 }
 
 /** A file or a wrong link at the name of a key is replaced; a directory may hold what nobody wants to lose. */
-function* refuseDirectories(
-  volume: HeldDirectory,
-  names: Iterable<string>,
-  progress: WriteProgress,
-): Steps<void> {
+function* refuseDirectories(volume: HeldDirectory, names: Iterable<string>): Steps<void> {
   for (const name of [DATA_LINK, ...names]) {
     const stat = yield* wait(volume.lstat(name));
     if (!stat?.isDirectory()) continue;
-    progress.path = `${progress.path}/${name}`;
+    volume.write.path += `/${name}`;
     throw new Refusal('ERR_WRITE_NOT_FILE', 'it is a directory, where a link has to be; remove it');
   }
 }
 
-function* sync(
-  volume: HeldDirectory,
-  { durability }: RevisionSettings,
-  progress: WriteProgress,
-): Steps<void> {
-  progress.step = 'sync-directory';
-  if (durability === 'full') yield* volume.sync();
+function* sync(volume: HeldDirectory): Steps<void> {
+  volume.write.step = 'sync-directory';
+  if (volume.write.durability === 'full') yield* volume.sync();
 }

@@ -18,7 +18,7 @@ import { dirname, join } from 'node:path';
 import { AtomicVolume, atomicWriteFile, atomicWriteFileSync, type WriteError } from 'resilient-watcher';
 import { describe, expect, test } from 'vitest';
 
-import { temporaryName } from '../../src/write/temporary-name.js';
+import { temporaryName } from '../../src/write/sweep.js';
 import { STRANGER, StrikingFileSystem, grantByAcl, isRoot, runAs } from '../support/attacker.js';
 import { fsWith } from '../support/intercepted-fs.js';
 import { temporaryDirectory } from '../support/temporary-directory.js';

@@ -24,7 +24,7 @@ import { fileURLToPath } from 'node:url';
 import { AtomicVolume, isTemporaryName, WriteError } from 'resilient-watcher';
 import { describe, expect, onTestFinished, test } from 'vitest';
 
-import { temporaryName } from '../../src/write/temporary-name.js';
+import { temporaryName } from '../../src/write/sweep.js';
 import { errno } from '../support/faulty-file-system.js';
 import { fsWith, interceptedFs, type Called } from '../support/intercepted-fs.js';
 import { STRANGER, StrikingFileSystem, isRoot, runAs } from '../support/attacker.js';

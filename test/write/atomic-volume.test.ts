@@ -18,7 +18,7 @@ import { AtomicVolume, type AtomicVolumeOptions, type VolumeEntry } from 'resili
 import { FakeClock } from 'resilient-watcher/testing';
 import { expect, test } from 'vitest';
 
-import { temporaryName } from '../../src/write/temporary-name.js';
+import { temporaryName } from '../../src/write/sweep.js';
 import { errno } from '../support/faulty-file-system.js';
 import { fsWith, slowFs, withoutDescriptor, type Called } from '../support/intercepted-fs.js';
 import { aDayLater, later } from '../support/later.js';

@@ -13,7 +13,7 @@ import { join } from 'node:path';
 import { AtomicVolume, atomicWriteFile, atomicWriteFileSync, isTemporaryName } from 'resilient-watcher';
 import { expect, test } from 'vitest';
 
-import { temporaryName } from '../../src/write/temporary-name.js';
+import { temporaryName } from '../../src/write/sweep.js';
 import { debris } from '../support/debris.js';
 import { errno } from '../support/faulty-file-system.js';
 import { fsWith, slowFs } from '../support/intercepted-fs.js';
