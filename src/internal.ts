@@ -39,7 +39,7 @@ export { finding } from './doctor/finding.js';
 export { sha256 } from './fs/snapshot.js';
 export { apiFailureOf, clusterFailure, pauseAfter, statusOf } from './kubernetes/api-failure.js';
 export { ApiFailure } from './kubernetes/api-request.js';
-export { podServer } from './kubernetes/pod-access.js';
+export { podServer } from './kubernetes/cluster-access.js';
 export { signJwt, verifyJwt } from './testing/jwt.js';
 export { Generations, isCaRemoved } from './tls/generation.js';
 export { endConnections, followConnections } from './tls/server-connections.js';

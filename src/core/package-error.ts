@@ -20,7 +20,7 @@ export class PackageError extends CodedError<'PackageError'> {
 
   /** @param cause undefined: the package was loaded, but its version is not supported. */
   constructor(name: string, versions: string, cause?: unknown) {
-    super('ERR_PACKAGE', explain(name, versions, cause), cause === undefined ? undefined : { cause });
+    super('ERR_PACKAGE', explain(name, versions, cause), { cause });
   }
 }
 recognize(PackageError, 'PackageError');

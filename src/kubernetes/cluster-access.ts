@@ -1,3 +1,5 @@
+import { Agent, type RequestOptions } from 'node:https';
+import { isIPv6 } from 'node:net';
 import { dirname } from 'node:path';
 import { createSecureContext } from 'node:tls';
 
@@ -5,8 +7,8 @@ import type * as clientNode from '@kubernetes/client-node';
 import type { Cluster, KubeConfig, User } from '@kubernetes/client-node';
 
 import { errnoOf } from '../core/errno.js';
-import { KubernetesError } from './kubernetes-error.js';
-import { hasMethods, isPath, matching } from '../core/options.js';
+import { KubernetesError, NotInPodError } from './kubernetes-error.js';
+import { checkPath, hasMethods, isPath, matching } from '../core/options.js';
 import { PackageError } from '../core/package-error.js';
 import { readFile } from '../fs/read-file.js';
 import type { ReadingPorts } from '../fs/stable-read.js';
@@ -63,15 +65,26 @@ export interface ClusterAccess {
   bearer(token: string): ApiAccess;
 }
 
+/** Which cluster: a path of a kubeconfig, or a loaded one; undefined: that of the pod. */
+export type ClusterChoice = KubeConfig | string | undefined;
+
+/** The value of `KUBE_CONFIG_OPTION`, with its path as a string. */
+export function clusterChoice(owner: string, given: KubeConfig | string | URL | undefined): ClusterChoice {
+  return isPath(given) ? checkPath(owner, 'option "kubeConfig"', given) : given;
+}
+
 /**
- * The current cluster and user of a kubeconfig. A token file of the user is not read yet.
- * @throws {KubernetesError} `ERR_KUBECONFIG`.
+ * A cluster as it is now: files are read again.
+ * @throws {KubernetesError} (rejects) `ERR_KUBECONFIG`.
+ * @throws {PackageError} (rejects) for a kubeconfig, when its package cannot be loaded.
  */
-export async function kubeConfigAccess(
-  source: KubeConfig | string,
-  client: ClientNode,
-  ports: ReadingPorts,
-): Promise<ClusterAccess> {
+export async function accessTo(choice: ClusterChoice, ports: ReadingPorts): Promise<ClusterAccess> {
+  return choice === undefined ? podAccess(ports) : kubeConfigAccess(choice, ports);
+}
+
+/** The current cluster and user of a kubeconfig. A token file of the user is not read yet. */
+async function kubeConfigAccess(source: KubeConfig | string, ports: ReadingPorts): Promise<ClusterAccess> {
+  const client = await loadClientNode();
   const { kubeConfig, cluster, user } = await freshKubeConfig(source, client, ports);
   const through = (config: KubeConfig): ApiAccess => ({
     server: cluster.server,
@@ -95,6 +108,49 @@ export async function kubeConfigAccess(
       return through(bare);
     },
   };
+}
+
+/** Where kubelet mounts the volume of the ServiceAccount. */
+const ACCOUNT = '/var/run/secrets/kubernetes.io/serviceaccount';
+
+/**
+ * The URL of the API server, as the environment of a pod has it.
+ * @throws {NotInPodError} outside a pod, as `rest.InClusterConfig` of client-go. A file that is missing is another matter:
+ * a sidecar may be about to write it.
+ */
+export function podServer(): string {
+  const { KUBERNETES_SERVICE_HOST: host, KUBERNETES_SERVICE_PORT: port } = process.env;
+  if (!host || !port) {
+    const missing = host ? 'KUBERNETES_SERVICE_PORT' : 'KUBERNETES_SERVICE_HOST';
+    throw new NotInPodError(`There is no ${missing}, so this is not a pod: set the option kubeConfig`);
+  }
+  const server = `https://${isIPv6(host) ? `[${host}]` : host}:${port}`;
+  if (!URL.canParse(server)) {
+    throw new NotInPodError(
+      `KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT do not form a URL: ${server}`,
+    );
+  }
+  return server;
+}
+
+/**
+ * Access to the API server from a pod: the address is in the environment, the CA in the volume of the ServiceAccount.
+ * Needs no Kubernetes client.
+ * @throws {KubernetesError} (rejects) `ERR_KUBECONFIG` outside a pod, or when its CA cannot be read.
+ */
+async function podAccess(ports: ReadingPorts): Promise<ClusterAccess> {
+  const server = podServer();
+  const ca = await readCertificates(`${ACCOUNT}/ca.crt`, ports);
+  const bearer = (token = ''): ApiAccess => ({
+    server,
+    authenticate: (options: RequestOptions) => {
+      options.agent = new Agent({ ca });
+      options.headers = { Authorization: `Bearer ${token}` };
+      return Promise.resolve();
+    },
+  });
+  // Its own credentials are a token, too.
+  return { tokenFile: `${ACCOUNT}/token`, token: undefined, own: bearer, bearer };
 }
 
 /**
@@ -202,6 +258,5 @@ function copy(source: KubeConfig, fresh: KubeConfig): void {
 }
 
 function unusable(name: string, why: string, cause?: unknown): KubernetesError {
-  const options = cause === undefined ? undefined : { cause };
-  return new KubernetesError('ERR_KUBECONFIG', `Cannot use ${name}: ${why}`, options);
+  return new KubernetesError('ERR_KUBECONFIG', `Cannot use ${name}: ${why}`, { cause });
 }

@@ -8,21 +8,15 @@ import type { KubeConfig } from '@kubernetes/client-node';
 
 import type { Clock } from '../core/clock.js';
 import { withDeadline } from '../core/deadline.js';
-import { checkPath, fileSystem, isPath, PORT_OPTIONS, resolveOptions } from '../core/options.js';
+import { fileSystem, PORT_OPTIONS, resolveOptions } from '../core/options.js';
 import { redactError, ResilientError } from '../core/resilient-error.js';
 import { systemRandom } from '../core/random.js';
 import { READING_CALLS, type ReadingCalls } from '../fs/calls.js';
 import { redact } from '../core/redaction.js';
 import { otherFailure } from './api-failure.js';
 import { ApiFailure, linesOfApi, requestApi, type ApiAccess, type ApiRequest } from './api-request.js';
-import {
-  kubeConfigAccess,
-  KUBE_CONFIG_OPTION,
-  loadClientNode,
-  type ClusterAccess,
-} from './cluster-access.js';
+import { accessTo, clusterChoice, KUBE_CONFIG_OPTION } from './cluster-access.js';
 import { KubernetesError } from './kubernetes-error.js';
-import { podAccess } from './pod-access.js';
 import { ownCredentials } from './request-credentials.js';
 
 /** One request to the API server. */
@@ -74,7 +68,7 @@ const CREDENTIALS_TIMEOUT_MS = 30_000;
 export function clusterClient(options?: ClusterClientOptions): ClusterClient {
   const owner = 'clusterClient';
   const { kubeConfig: given, clock, fs } = resolveOptions(owner, options, OPTIONS);
-  const kubeConfig = isPath(given) ? checkPath(owner, 'option "kubeConfig"', given) : given;
+  const choice = clusterChoice(owner, given);
   const ports = { fs, clock, random: systemRandom };
   const agent = new Agent({ keepAlive: true, timeout: IDLE_MS, scheduling: 'lifo' });
   const inTime = <T>(work: (signal: AbortSignal) => Promise<T>, signal: AbortSignal): Promise<T> =>
@@ -84,13 +78,9 @@ export function clusterClient(options?: ClusterClientOptions): ClusterClient {
       signal,
       late: () => new Error(`the credentials took over ${CREDENTIALS_TIMEOUT_MS / 1_000} s`),
     });
-  const clusterOf = async (): Promise<ClusterAccess> =>
-    kubeConfig === undefined
-      ? await podAccess(ports)
-      : await kubeConfigAccess(kubeConfig, await loadClientNode(), ports);
   const accessIn = async (signal: AbortSignal, secrets: string[]): Promise<ApiAccess> => {
     const { access, secret } = await inTime(
-      async () => ownCredentials({ cluster: await clusterOf(), ports }),
+      async () => ownCredentials({ cluster: await accessTo(choice, ports), ports }),
       signal,
     );
     const authenticate: ApiAccess['authenticate'] = (added, until) =>

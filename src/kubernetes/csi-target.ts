@@ -36,7 +36,7 @@ export async function targetExists(targetPath: unknown, fs: Pick<FileSystem, 'ls
 /** @param why completes "Cannot publish in "/m": it …". */
 export function badTarget(targetPath: unknown, why: string, cause?: unknown): KubernetesError {
   const message = `Cannot publish in ${describe(targetPath)}: it ${why}`;
-  return new KubernetesError('ERR_CSI_TARGET', message, cause === undefined ? undefined : { cause });
+  return new KubernetesError('ERR_CSI_TARGET', message, { cause });
 }
 
 /** A hook of the application has failed, or has not returned in time. */

@@ -128,5 +128,5 @@ function objectOf(value: unknown, where: string): Readonly<Record<string, unknow
 
 function malformed(what: string, cause?: unknown): KubernetesError {
   const message = `Cannot read ${TOKENS_KEY}: ${what}`;
-  return new KubernetesError('ERR_CSI_TOKENS', message, cause === undefined ? undefined : { cause });
+  return new KubernetesError('ERR_CSI_TOKENS', message, { cause });
 }

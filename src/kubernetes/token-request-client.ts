@@ -6,11 +6,9 @@ import type { CoreV1Api, KubeConfig, RequestContext, ResponseContext } from '@ku
 import type { Clock } from '../core/clock.js';
 import { TokenError } from '../core/token-error.js';
 import {
-  checkPath,
   fileSystem,
   hasMethods,
   isNonEmptyString,
-  isPath,
   matching,
   oneOf,
   PORT_OPTIONS,
@@ -25,9 +23,14 @@ import type { TokenAnswer, TokenClient, TokenCredential } from '../core/token-cl
 import { READING_CALLS } from '../fs/calls.js';
 import { statusOf, tokenFailure } from './api-failure.js';
 import { MAX_BODY_BYTES, readText, requestApi, type ApiAccess } from './api-request.js';
-import { kubeConfigAccess, KUBE_CONFIG_OPTION, loadClientNode, type ClientNode } from './cluster-access.js';
+import {
+  accessTo,
+  clusterChoice,
+  KUBE_CONFIG_OPTION,
+  loadClientNode,
+  type ClientNode,
+} from './cluster-access.js';
 import { guardedAgent } from './guarded-agent.js';
-import { podAccess } from './pod-access.js';
 import { credentialsOf, type CredentialUse } from './request-credentials.js';
 
 /** The object that a token is bound to: the token is valid only while the object exists. */
@@ -161,7 +164,7 @@ function resolveClientOptions(options: TokenRequestClientOptions) {
   return {
     ...rest,
     account: { namespace, name: serviceAccount },
-    kubeConfig: isPath(kubeConfig) ? checkPath(owner, 'option "kubeConfig"', kubeConfig) : kubeConfig,
+    kubeConfig: clusterChoice(owner, kubeConfig),
     ports: { fs, clock, random: systemRandom },
   };
 }
@@ -182,10 +185,7 @@ async function mintWithAnyOf(
   { account, kubeConfig, credential: use, ports }: ClientSettings,
   { body, projected, signal, refused, secrets }: MintAttempt,
 ): Promise<TokenAnswer> {
-  const cluster =
-    kubeConfig === undefined
-      ? await podAccess(ports)
-      : await kubeConfigAccess(kubeConfig, await loadClientNode(), ports);
+  const cluster = await accessTo(kubeConfig, ports);
   let refusal: unknown;
   for await (const { access, secret, description } of credentialsOf({ cluster, projected, use, ports })) {
     if (secret !== undefined) secrets.push(secret);

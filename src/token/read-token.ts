@@ -37,6 +37,6 @@ function parsed(path: string, bytes: Buffer, format: TokenFormat): ServiceAccoun
 function unreadable(path: string): (reason: string, cause?: unknown) => TokenError {
   return (reason, cause) => {
     const message = `Cannot read the token file ${path}: ${reason}`;
-    return new TokenError('ERR_TOKEN_FILE', message, cause === undefined ? undefined : { cause });
+    return new TokenError('ERR_TOKEN_FILE', message, { cause });
   };
 }

@@ -29,5 +29,5 @@ export function actionFailed(
   code: CodeOf<'ActionError'> = 'ERR_ACTION_FAILED',
 ): ActionError {
   const message = `Action ${JSON.stringify(name)} failed: ${reason}`;
-  return new ActionError(code, message, cause === undefined ? undefined : { cause });
+  return new ActionError(code, message, { cause });
 }
