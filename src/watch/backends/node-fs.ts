@@ -289,6 +289,7 @@ class Subscription implements WatchSubscription {
       if (code === 'ENOENT' || code === 'ENOTDIR') throw error;
       // What may not be read cannot be watched. Of an ancestor, or a file that was mounted, the resync finds the changes.
       if ((isAncestor === true || isFile === true) && isDenied(error)) {
+        this.#leave(path);
         this.#denied.push(directory);
         return NOTHING;
       }
@@ -308,11 +309,15 @@ class Subscription implements WatchSubscription {
       if (kept.has(path)) continue;
       left += 1;
       if (left > AT_ONCE) yield* nextSlice();
-      this.#watched.delete(path);
-      const shared = this.#table.get(path);
-      shared?.leave(this);
-      if (shared?.listeners.isEmpty) this.#table.delete(path);
+      this.#leave(path);
     }
+  }
+
+  #leave(path: string): void {
+    this.#watched.delete(path);
+    const shared = this.#table.get(path);
+    shared?.leave(this);
+    if (shared?.listeners.isEmpty) this.#table.delete(path);
   }
 }
 
