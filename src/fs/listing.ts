@@ -10,7 +10,6 @@
  */
 import type { Dirent } from 'node:fs';
 
-import { errnoOf } from '../core/errno.js';
 import { nextSlice, type Steps } from '../core/steps.js';
 import { within } from './absolute-path.js';
 import type { Disk } from './disk.js';
@@ -56,12 +55,8 @@ function* listAgain(path: string, before: Iterable<string>, disk: Disk): Steps<r
   for (const name of before) {
     if (names.has(name)) continue;
     yield* nextSlice();
-    try {
-      const stat = yield* disk.afresh.lstat(within(path, name));
-      if (stat) others.push(Object.assign(stat, { name }));
-    } catch (error) {
-      if (errnoOf(error) === undefined) throw error;
-    }
+    const stat = yield* disk.afresh.lstat(within(path, name));
+    if (stat) others.push(Object.assign(stat, { name }));
   }
   return others.length === 0 ? listed : [...listed, ...others];
 }
