@@ -33,6 +33,8 @@ export interface Pending {
   /** See `mergeCauses`. */
   readonly cause: ChangeCause;
   readonly appearance: Appearance;
+  /** See `Look.number`. */
+  readonly firstLook: number;
   readonly firstSeen: number;
   readonly unchangedSince: number;
   readonly dueAt: number;
@@ -43,6 +45,8 @@ export interface Pending {
 /** A look that sees differences. Times are monotonic ms. */
 export interface Look {
   readonly cause: ChangeCause;
+  /** The same for all rounds of a look: another one follows when it consults new directories. */
+  readonly number: number;
   readonly beganAt: number;
   /** When it ended. */
   readonly now: number;
@@ -53,7 +57,7 @@ export function seenAgain(
   before: Pending | undefined,
   appearance: Appearance,
   { quietMs, maxMs }: Wait,
-  { cause, beganAt, now }: Look,
+  { cause, number, beganAt, now }: Look,
 ): Pending {
   const firstSeen = before?.firstSeen ?? now;
   // Only of a file, inode and timestamps show that nothing happened while it was not seen.
@@ -63,7 +67,14 @@ export function seenAgain(
   let dueAt = Math.min(unchangedSince + quietMs, firstSeen + maxMs);
   // If its time came during this look, it may have changed since it was seen: another look decides.
   if (quietMs > 0 && beganAt < dueAt && dueAt <= now) dueAt = now + 1;
-  return { cause: mergeCauses(before?.cause ?? cause, cause), appearance, firstSeen, unchangedSince, dueAt };
+  return {
+    cause: mergeCauses(before?.cause ?? cause, cause),
+    appearance,
+    firstLook: before?.firstLook ?? number,
+    firstSeen,
+    unchangedSince,
+    dueAt,
+  };
 }
 
 /**
@@ -138,8 +149,8 @@ function duesOf(
 }
 
 /**
- * For the first report: nothing is due before everything that was seen at first. What has come since is reported with it
- * if it is due by then. Differences of one volume are due together.
+ * For the first report: nothing is due before everything that the first look has seen. What has come since is reported with
+ * it if it is due by then. Differences of one volume are due together.
  */
 export function dueAtFirst(
   pending: ReadonlyMap<string, Pending>,
@@ -150,9 +161,9 @@ export function dueAtFirst(
   const dueAtOf = (key: string, own: Pending): number => dueOf.get(volumeOf(key) ?? '') ?? own.dueAt;
   let [first, firstDue, next] = [Infinity, 0, Infinity];
   for (const [key, own] of pending) {
-    const [{ firstSeen }, dueAt] = [own, dueAtOf(key, own)];
-    if (firstSeen < first) [first, firstDue] = [firstSeen, dueAt];
-    else if (firstSeen === first) firstDue = Math.max(firstDue, dueAt);
+    const [{ firstLook }, dueAt] = [own, dueAtOf(key, own)];
+    if (firstLook < first) [first, firstDue] = [firstLook, dueAt];
+    else if (firstLook === first) firstDue = Math.max(firstDue, dueAt);
   }
   if (firstDue > now) return { due: [], next: firstDue };
   const due: string[] = [];

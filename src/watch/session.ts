@@ -395,7 +395,7 @@ export class Session {
     this.#nextLook?.cancel();
     const { events, nextAt } = this.#reporter.consider(
       seen,
-      { cause, beganAt: this.#beganAt, now },
+      { cause, number: this.#activity.checks, beganAt: this.#beganAt, now },
       volumeTimes,
     );
     for (const event of events) this.report(event);
