@@ -1,5 +1,5 @@
 import type { Clock } from '../core/clock.js';
-import { endInTime, withDeadline } from '../core/deadline.js';
+import { waitAtMost, withDeadline } from '../core/deadline.js';
 import { ConfigError, type ConfigProblem } from './config-error.js';
 import { ResilientError } from '../core/resilient-error.js';
 import { nextTurn } from '../core/event-loop.js';
@@ -171,7 +171,7 @@ export class LoadedSource {
     if (!(await Promise.race([watching, nextTurn().then(() => watching !== undefined)]))) return;
     const { clock, timeoutMs } = this.#ports;
     // A custom provider that fails to stop is left alone; there is nothing else to do.
-    await endInTime(() => this.#reader.provider?.unwatch?.(), { clock, timeoutMs });
+    await waitAtMost(() => this.#reader.provider?.unwatch?.(), { clock, timeoutMs });
   }
 
   #watch(): Promise<void> | undefined {

@@ -1,4 +1,5 @@
 import type { Clock, Scheduled } from '../core/clock.js';
+import { begin } from '../core/outcome.js';
 import type { LoadedSource } from './loaded-source.js';
 
 interface UpdateScheduleOptions {
@@ -88,13 +89,14 @@ export class UpdateSchedule {
     this.#settling = undefined;
     const sources = [...this.#changed];
     this.#changed.clear();
-    this.#updating = this.#run(sources, retry);
-    return this.#updating;
+    // A provider may call back while it is read.
+    return begin(
+      (updating) => (this.#updating = updating),
+      () => this.#run(sources, retry),
+    );
   }
 
   async #run(sources: readonly LoadedSource[], retry: boolean): Promise<void> {
-    // Until `#updating` is set: a provider may call back while it is read.
-    await Promise.resolve();
     await this.#options.update(sources, retry);
     this.#updating = undefined;
     // Waits even with a single source, which must not keep the process busy if it changes all the time.

@@ -1,5 +1,11 @@
 import type { Random } from './random.js';
 
+/**
+ * The maximum `Retry-After`, ms. A server that asks for more is overloaded or mistaken, and its answer may be needed
+ * sooner.
+ */
+export const LONGEST_RETRY_AFTER_MS = 300_000;
+
 export interface BackoffOptions {
   readonly firstDelayMs: number;
   readonly maxDelayMs: number;

@@ -30,11 +30,11 @@ export function withDeadline<T>(
   });
 }
 
-/** Ends something that may be broken: waits at most `timeoutMs`, and ignores a failure. */
-export async function endInTime(
-  end: () => unknown,
+/** Waits for the work, at most `timeoutMs`; then the signal passed to it aborts. How it ends does not matter. */
+export async function waitAtMost(
+  work: (signal: AbortSignal) => unknown,
   options: { clock: Clock; timeoutMs: number },
 ): Promise<void> {
   const late = (): Error => new Error('it did not end in time');
-  await withDeadline(end, { ...options, late }).catch(() => {});
+  await withDeadline(work, { ...options, late }).catch(() => {});
 }

@@ -1,3 +1,4 @@
+import { LONGEST_RETRY_AFTER_MS } from '../core/backoff.js';
 import { parseGmtDate } from '../core/clock.js';
 import { errnoOf } from '../core/errno.js';
 import { TokenError, type TokenErrorCode } from '../core/token-error.js';
@@ -91,12 +92,10 @@ export function apiFailureOf(error: unknown): ApiFailure | undefined {
   return new ApiFailure(code, typeof message === 'string' ? message : '', { headers, body });
 }
 
-const LONGEST_PAUSE_MS = 300_000;
-
 /** How long the server asks to wait, ms: at most 5 minutes, and 0 if it does not say. */
 export function pauseAfter(error: unknown): number {
   const failure = apiFailureOf(error);
-  return Math.min((failure && retryAfterOf(failure)) ?? 0, LONGEST_PAUSE_MS);
+  return Math.min((failure && retryAfterOf(failure)) ?? 0, LONGEST_RETRY_AFTER_MS);
 }
 
 /** In seconds, as the API server says it, or until a date, as a proxy may. */

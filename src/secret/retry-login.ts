@@ -1,6 +1,6 @@
 import { Backoff } from '../core/backoff.js';
 import type { Clock } from '../core/clock.js';
-import { withDeadline } from '../core/deadline.js';
+import { waitAtMost } from '../core/deadline.js';
 import { callback, milliseconds, PORT_OPTIONS, required, resolveOptions } from '../core/options.js';
 import { systemRandom } from '../core/random.js';
 import type { WatchedValue } from '../watch/watched-value.js';
@@ -54,17 +54,7 @@ export async function retryLogin<T extends Secret | Credentials, R>(
     } catch (error) {
       if (!(await isRefused(error)) || clock.monotonic() >= end) throw error;
     }
-    await changeOrPause(login, current, clock, pauses.next());
+    const change = (signal: AbortSignal): Promise<T> => login.changed({ previous: current, signal });
+    await waitAtMost(change, { clock, timeoutMs: pauses.next() });
   }
-}
-
-async function changeOrPause<T extends Secret | Credentials>(
-  login: WatchedValue<T>,
-  previous: T,
-  clock: Clock,
-  pauseMs: number,
-): Promise<void> {
-  const change = (signal: AbortSignal): Promise<T> => login.changed({ previous, signal });
-  const late = (): Error => new Error('there was no change');
-  await withDeadline(change, { clock, timeoutMs: pauseMs, late }).catch(() => {});
 }

@@ -1,6 +1,6 @@
 import { Backoff, type BackoffOptions } from '../core/backoff.js';
 import { lastErrorOf, type LastError } from '../core/component.js';
-import { endInTime, withDeadline } from '../core/deadline.js';
+import { waitAtMost, withDeadline } from '../core/deadline.js';
 import { ClosedError } from '../core/errors.js';
 import { TokenError } from '../core/token-error.js';
 import type { Clock } from '../core/clock.js';
@@ -89,7 +89,7 @@ export class TokenDelivery {
   async close(): Promise<void> {
     this.#controller.abort(new ClosedError('The token refresher was closed'));
     const { clock } = this.#options;
-    await endInTime(() => this.#worker.close(), { clock, timeoutMs: SHUTDOWN_GRACE_MS });
+    await waitAtMost(() => this.#worker.close(), { clock, timeoutMs: SHUTDOWN_GRACE_MS });
   }
 
   status(): TokenSinkStatus {

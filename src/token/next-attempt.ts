@@ -1,14 +1,8 @@
-import { Backoff, type BackoffOptions } from '../core/backoff.js';
+import { Backoff, LONGEST_RETRY_AFTER_MS, type BackoffOptions } from '../core/backoff.js';
 import type { Clock } from '../core/clock.js';
 import { Alarm } from '../core/alarm.js';
 import type { TokenWakeReason } from './refresher-status.js';
 import type { Random } from '../core/random.js';
-
-/**
- * The maximum `Retry-After`, ms. A server that asks for more is overloaded or mistaken, and a token may be needed
- * sooner.
- */
-const LONGEST_RETRY_AFTER_MS = 5 * 60_000;
 
 /** The minimum time between the starts of two attempts, ms. */
 const MIN_INTERVAL_MS = 1_000;
