@@ -2,7 +2,7 @@
  * What a component of another package adds to telemetry: its events, operations and metrics, in one table beside its class.
  * The tables of this process are in one place, whichever copy of the library a component stands on, and whether an
  * observer or the component was first. What all components share is in telemetry-points.ts, telemetry-messages.ts,
- * telemetry/point-events.ts and telemetry/metrics.ts.
+ * telemetry/definitions.ts and telemetry/metrics.ts.
  */
 import { ListenerError } from './errors.js';
 

@@ -1,7 +1,7 @@
 /**
  * The events of the library that are published, with the fields of their messages: from this table come the channels and
  * the type `PointMessages`. What is not listed is not published, so contents, tokens and secrets never reach a channel.
- * What the log says about an event and which metric counts it is in telemetry/point-events.ts. A component of another
+ * What the log says about an event and which metric counts it is in telemetry/definitions.ts. A component of another
  * package brings its own events, see telemetry-definitions.ts.
  */
 /** An error as telemetry shows it. */

@@ -3,7 +3,7 @@ import { hasMethods, oneOf, resolveOptions } from '../core/options.js';
 import { telemetryOf } from '../core/telemetry-definitions.js';
 import type { ComponentHandle } from '../core/telemetry-messages.js';
 import { isolated, observe, type Operation, type Subscription } from './observe.js';
-import { lineOf, textOf } from './point-events.js';
+import { lineOf, textOf } from './definitions.js';
 import { RepeatedLines, sinceLastLine } from './repeated-lines.js';
 
 type Level = 'debug' | 'info' | 'warn' | 'error';

@@ -7,7 +7,7 @@ import { systemClock } from '../core/clock.js';
 import { followNames, operationChannel } from '../core/telemetry.js';
 import { attributesOf } from './otel-metrics.js';
 import { count, type Operation } from './observe.js';
-import { typeOf } from './point-events.js';
+import { typeOf } from './definitions.js';
 
 type Message = Operation['message'];
 

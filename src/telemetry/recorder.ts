@@ -3,7 +3,7 @@ import type { ComponentHandle, OperationMessage } from '../core/telemetry-messag
 import { runningComponents } from '../core/telemetry.js';
 import { followMetrics, ownLabel, type Sample } from './metrics.js';
 import { count, type Operation, type Point, type Subscription } from './observe.js';
-import { measure } from './point-events.js';
+import { measure } from './definitions.js';
 
 interface Instruments {
   /**
