@@ -1,9 +1,14 @@
-/** What the log says about each event of the library, and which metrics count it. */
+/** What the log says about each event and operation of the library, and which metrics count it. */
 import { isoTime } from '../core/clock.js';
-import { telemetryOf, type EventLine, type Meter } from '../core/telemetry-definitions.js';
-import type { PointMessages } from '../core/telemetry-messages.js';
+import {
+  telemetryOf,
+  type EventLine,
+  type Meter,
+  type OperationDefinition,
+} from '../core/telemetry-definitions.js';
+import type { OperationMessages, OperationName, PointMessages } from '../core/telemetry-messages.js';
 import type { ErrorSummary, PointName } from '../core/telemetry-points.js';
-import type { Point } from './observe.js';
+import type { Operation, Point } from './observe.js';
 
 const countError = ({ error }: { readonly error: ErrorSummary }, meter: Meter): void =>
   meter.error(typeOf(error));
@@ -69,8 +74,44 @@ const EVENTS: { readonly [N in PointName]: EventLine<PointMessages[N]> } = {
   error: { level: 'error', text: ({ error }) => textOf(error), measure: countError },
 };
 
-/** By its own name, or by that which a package has defined. */
-function eventOf({ name, message }: Point): EventLine | undefined {
+/**
+ * Checks and writes are too frequent for a log, so they have no title. A reload is logged as its change or rejection, and a
+ * request that failed as its `retry` or `error`.
+ */
+const OPERATIONS: { readonly [N in OperationName]: OperationDefinition<OperationMessages[N]> } = {
+  check: { measure: ({ cause }, meter) => meter.count('checks', { cause }) },
+  'token.request': {
+    title: 'token request',
+    measure({ reason, result }, meter, seconds) {
+      meter.count('token.requests', { reason, result });
+      meter.record('token.request.duration', seconds);
+    },
+  },
+  'token.delivery': {
+    title: 'token delivery',
+    measure: ({ sink, result }, meter) => meter.count('token.deliveries', { sink, result }),
+  },
+  'config.reload': { measure: ({ result }, meter) => meter.count('config.reloads', { result }) },
+  write: {
+    measure({ result }, meter, seconds) {
+      meter.count('writes', { result });
+      meter.record('write.duration', seconds);
+    },
+  },
+  publish: {
+    title: 'publication',
+    measure: ({ result }, meter) => meter.count('publishes', { result }),
+  },
+};
+
+/** The definition of an operation of the library or of a package. */
+export function operationOf({ name, message }: Operation): OperationDefinition | undefined {
+  if (Object.hasOwn(OPERATIONS, name)) return OPERATIONS[name];
+  return message.component && telemetryOf(message.component.kind)?.operations?.[name];
+}
+
+/** The definition of an event of the library or of a package. */
+export function eventOf({ name, message }: Point): EventLine | undefined {
   return Object.hasOwn(EVENTS, name) ? EVENTS[name] : telemetryOf(message.component.kind)?.events?.[name];
 }
 
@@ -87,10 +128,6 @@ export function lineOf(point: Point): {
     text: event?.text(message) ?? name,
     cause: event?.cause?.(message),
   };
-}
-
-export function measure(point: Point, meter: Meter): void {
-  eventOf(point)?.measure?.(point.message, meter);
 }
 
 /** The `error.type` of OpenTelemetry, which should have few values. */

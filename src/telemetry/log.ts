@@ -1,9 +1,8 @@
 import { systemClock } from '../core/clock.js';
 import { hasMethods, oneOf, resolveOptions } from '../core/options.js';
-import { telemetryOf } from '../core/telemetry-definitions.js';
 import type { ComponentHandle } from '../core/telemetry-messages.js';
 import { isolated, observe, type Operation, type Subscription } from './observe.js';
-import { lineOf, textOf } from './definitions.js';
+import { lineOf, operationOf, textOf } from './definitions.js';
 import { RepeatedLines, sinceLastLine } from './repeated-lines.js';
 
 type Level = 'debug' | 'info' | 'warn' | 'error';
@@ -106,19 +105,10 @@ function titleOf({ kind, name }: ComponentHandle): string {
   return `${kind} "${name}"`;
 }
 
-/**
- * Checks and writes are too frequent for a log. A reload is logged as its change or rejection, and a request that failed
- * as its `retry` or `error`.
- */
-const LOGGED: Readonly<Record<string, string>> = {
-  'token.request': 'token request',
-  'token.delivery': 'token delivery',
-  publish: 'publication',
-};
-
-function lineOfOperation({ name, message }: Operation): Line | undefined {
+function lineOfOperation(operation: Operation): Line | undefined {
+  const { name, message } = operation;
   const { component, error, result = '' } = message;
-  const what = LOGGED[name] ?? (component && telemetryOf(component.kind)?.operations?.[name]?.title);
+  const what = operationOf(operation)?.title;
   if (what === undefined || !component || result === 'unchanged' || result === 'skipped') return undefined;
   const who = titleOf(component);
   if (error && name === 'token.request') return undefined;

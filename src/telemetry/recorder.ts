@@ -1,9 +1,9 @@
-import { telemetryOf, type Labels, type Meter, type Metric } from '../core/telemetry-definitions.js';
-import type { ComponentHandle, OperationMessage } from '../core/telemetry-messages.js';
+import type { Labels, Meter, Metric } from '../core/telemetry-definitions.js';
+import type { ComponentHandle } from '../core/telemetry-messages.js';
 import { runningComponents } from '../core/telemetry.js';
 import { followMetrics, ownLabel, type Sample } from './metrics.js';
 import { count, type Operation, type Point, type Subscription } from './observe.js';
-import { measure } from './definitions.js';
+import { eventOf, operationOf } from './definitions.js';
 
 interface Instruments {
   /**
@@ -65,11 +65,12 @@ export class Recorder {
     this.#add(component);
     if (point.name === 'start') this.#begin(component);
     if (point.name === 'close') this.#components.delete(component);
-    measure(point, this.#meterOf(component, point.name));
+    eventOf(point)?.measure?.(point.message, this.#meterOf(component, point.name));
   }
 
-  #meterOf(component: ComponentHandle, event: string): Meter {
-    const { name, repeated = [] } = component;
+  /** @param component absent for plain functions such as `atomicWriteFile`. */
+  #meterOf(component: ComponentHandle | undefined, event: string): Meter {
+    const { name = '', repeated = [] } = component ?? {};
     const own = (metric: string): Labels => ownLabel(this.#metrics.get(metric) ?? { labels: [] }, name);
     return {
       count: (metric, labels, by) => this.#count(metric, { ...own(metric), ...labels }, by),
@@ -95,40 +96,11 @@ export class Recorder {
     }
   }
 
-  #settled({ name, message }: Operation, seconds: number): void {
+  #settled(operation: Operation, seconds: number): void {
+    const { name, message } = operation;
     const result = message.error ? 'error' : (message.result ?? '');
-    const target = message.component?.name ?? '';
-    switch (name) {
-      case 'check':
-        this.#count('checks', { target, cause: message.cause });
-        break;
-      case 'token.request':
-        this.#count('token.requests', { target, reason: message.reason, result });
-        this.#record('token.request.duration', seconds, { target });
-        break;
-      case 'token.delivery':
-        this.#count('token.deliveries', { target, sink: message.sink, result });
-        break;
-      case 'config.reload':
-        this.#count('config.reloads', { loader: target, result });
-        break;
-      case 'write':
-        this.#count('writes', { result });
-        this.#record('write.duration', seconds, {});
-        break;
-      case 'publish':
-        this.#count('publishes', { result });
-        break;
-      default:
-        this.#settledOfPackage(name, message, result, seconds);
-    }
-  }
-
-  #settledOfPackage(name: string, message: OperationMessage, result: string, seconds: number): void {
-    const { component } = message;
-    if (!component) return;
-    const operation = telemetryOf(component.kind)?.operations?.[name];
-    operation?.measure?.({ ...message, result }, this.#meterOf(component, name), seconds);
+    const meter = this.#meterOf(message.component, name);
+    operationOf(operation)?.measure?.({ ...message, result }, meter, seconds);
   }
 
   #count(metric: string, labels: Labels, by = 1): void {
