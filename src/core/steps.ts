@@ -74,15 +74,14 @@ async function finish<T>(
 ): Promise<T> {
   let step: IteratorResult<Promise<unknown>, T> = { done: false, value: first };
   while (!step.done) {
-    let resume: () => IteratorResult<Promise<unknown>, T>;
+    let [answer, hasFailed]: [unknown, boolean] = [undefined, false];
     try {
-      const answer = await step.value;
-      resume = () => generator.next(answer);
+      answer = await step.value;
     } catch (error) {
-      resume = () => generator.throw(error);
+      [answer, hasFailed] = [error, true];
     }
     if (isAbandoned?.()) return new Promise<never>(() => undefined);
-    step = resume();
+    step = hasFailed ? generator.throw(answer) : generator.next(answer);
   }
   return step.value;
 }

@@ -78,7 +78,7 @@ export function lstat(calls: Lookups, path: string): Answer<BigIntStats | undefi
 }
 
 /** The target of a link. */
-export function* readlink(calls: Lookups, path: string): Steps<string> {
+export function* readlink(calls: Pick<Lookups, 'readlink'>, path: string): Steps<string> {
   const target = yield* wait(calls.readlink(pathForCall(path)));
   return mayHaveLostBytes(target)
     ? pathFromBytes(yield* wait(calls.readlink(pathForCall(path), 'buffer')))

@@ -54,13 +54,13 @@ const AT_ONCE = [
 /** `create` is `open` for a new file. */
 const MAY_WAIT = ['create', 'fsync', 'rename', 'unlink', 'symlink', 'mkdir', 'rmdir'] as const;
 
-type Name = Exclude<(typeof AT_ONCE)[number] | (typeof MAY_WAIT)[number], 'readdir'>;
+type Name = Exclude<(typeof AT_ONCE)[number] | (typeof MAY_WAIT)[number], 'readdir' | 'readlink'>;
 type Call<F> = F extends (...args: infer A) => infer R ? (...args: A) => Answer<R> : never;
 
 /** The calls of `node:fs` without `Sync` or callback. */
 export type Calls = {
   readonly [N in Name]: Call<FileSystem[`${N extends 'create' ? 'open' : N}Sync`]>;
-} & Pick<Lookups, 'readdir'>;
+} & Pick<Lookups, 'readdir' | 'readlink'>;
 
 /** The tables of a file system: for what is in memory, for a disk, and for where a call may hang. */
 type Tables = Readonly<Record<'memory' | 'disk' | 'unknown', Calls>>;

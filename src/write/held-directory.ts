@@ -2,8 +2,8 @@ import { constants, type BigIntStats, type Dirent } from 'node:fs';
 
 import { errnoOf } from '../core/errno.js';
 import type { FileSystem } from '../core/file-system.js';
-import { pathForCall, pathFromBytes } from '../core/path-bytes.js';
-import { list } from '../fs/calls.js';
+import { pathForCall } from '../core/path-bytes.js';
+import { list, readlink } from '../fs/calls.js';
 import { attempt, callsAt, mayHang, UNSUPPORTED, type Calls, type Place, type Write } from './calls.js';
 import { done, nextSlice, wait, type Answer, type Steps } from '../core/steps.js';
 import { Refusal } from './write-error.js';
@@ -79,7 +79,7 @@ export class HeldDirectory {
   /** The target of a link; undefined if there is no link. */
   *readlink(name: string): Steps<string | undefined> {
     try {
-      return pathFromBytes(yield* wait(this.calls.readlink(this.at(name), 'buffer')));
+      return yield* readlink(this.calls, `${this.#entries}/${name}`);
     } catch (error) {
       if (errnoOf(error) === 'ENOENT' || errnoOf(error) === 'EINVAL') return undefined;
       throw error;

@@ -3,7 +3,7 @@ import { basename, dirname, isAbsolute } from 'node:path';
 
 import { errnoOf } from '../core/errno.js';
 import { MAX_LINKS } from '../core/file-system.js';
-import { pathFromBytes } from '../core/path-bytes.js';
+import { readlink } from '../fs/calls.js';
 import { isMagicLink } from '../fs/magic-link.js';
 import { Mounts } from '../fs/mounts.js';
 import { attempt, callsAt, type Write } from './calls.js';
@@ -108,7 +108,7 @@ function* hold(
   try {
     const { entries } = opened;
     // The kernel knows the path of a descriptor from memory, wherever the directory is.
-    const realPath = entries === path ? path : pathFromBytes(fs.readlinkSync(entries, 'buffer'));
+    const realPath = entries === path ? path : yield* readlink(callsAt('memory', write), entries);
     const mounts = Mounts.of(fs);
     if (mounts.mayHangSomewhere && !isBlocking) yield* wait(mounts.ask(path));
     // Behind a magic link, that path is one in another root.
