@@ -25,12 +25,10 @@ export type VolumeProducer = (context: {
   readonly signal: AbortSignal;
 }) => ProducedVolume | Promise<ProducedVolume>;
 
-/** The timeout of a producer and of a hook, ms: kubelet waits 120 s for the driver. */
-export const PRODUCE_TIMEOUT_MS = 90_000;
-
 interface PublicationSettings {
   readonly volume: AtomicVolumeOptions;
   readonly freshForMs: number;
+  readonly produceTimeoutMs: number;
   readonly clock: Clock;
   readonly fs: FileSystem;
 }
@@ -97,13 +95,13 @@ export class Publication {
     tokens: ServiceAccountTokens,
     wanted: AbortSignal,
   ): Promise<VolumeWriteResult> {
-    const { clock, freshForMs } = this.#settings;
+    const { clock, freshForMs, produceTimeoutMs } = this.#settings;
     const begun = clock.monotonic();
     const produced: unknown = await withDeadline((signal) => produce({ tokens, signal }), {
       clock,
-      timeoutMs: PRODUCE_TIMEOUT_MS,
+      timeoutMs: produceTimeoutMs,
       signal: wanted,
-      late: () => new Error(`it took over ${PRODUCE_TIMEOUT_MS} ms`),
+      late: () => new Error(`it took over ${produceTimeoutMs} ms`),
     });
     if (!isPlainObject(produced)) throw new TypeError('it must return an object with "files"');
     const { files, expiresAt = Infinity } = produced as unknown as Awaited<ReturnType<VolumeProducer>>;

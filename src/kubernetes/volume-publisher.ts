@@ -22,7 +22,7 @@ import { withoutTrailingSlashes } from '../fs/absolute-path.js';
 import { badTarget, hookFailed, targetExists, type TargetHook } from './csi-target.js';
 import { ServiceAccountTokens } from './csi-tokens.js';
 import { KubernetesError } from './kubernetes-error.js';
-import { PRODUCE_TIMEOUT_MS, Publication, type VolumeProducer } from './publication.js';
+import { Publication, type VolumeProducer } from './publication.js';
 
 /** The result of `publish()`. */
 export interface PublishedVolume {
@@ -69,7 +69,7 @@ export interface VolumePublisherStatus extends ComponentStatus {
   readonly volumes: readonly PublishedVolumeStatus[];
 }
 
-/** Options of `VolumePublisher`. A producer or a hook that takes over 90 s has failed: kubelet waits 120 s for a driver. */
+/** Options of `VolumePublisher`. */
 export interface VolumePublisherOptions {
   /** The name in its status and telemetry; default `VolumePublisher`. */
   readonly name?: string | undefined;
@@ -80,6 +80,11 @@ export interface VolumePublisherOptions {
    * Default 120,000, as in the Secrets Store driver. Measured by the monotonic clock.
    */
   readonly freshForMs?: number | undefined;
+  /**
+   * The timeout of a producer, `prepareTarget` or `removeTarget`, ms. Default 90,000, because kubelet waits 120 s for
+   * the driver.
+   */
+  readonly produceTimeoutMs?: number | undefined;
   /**
    * Creates the directory and any mount on it. Each `publish()` calls it after checking the path, so it must not mount
    * again if the mount exists. If it fails, existing contents are kept. No other hook is called for the target until it
@@ -114,6 +119,7 @@ const OPTIONS = {
     (value) => typeof value === 'object' && value !== null,
   ),
   freshForMs: milliseconds(120_000),
+  produceTimeoutMs: milliseconds(90_000, { min: 1 }),
   prepareTarget: callback<(targetPath: string) => void | Promise<void>>(() => {}),
   removeTarget: callback<(targetPath: string) => void | Promise<void>>(() => {}),
   signal: PORT_OPTIONS.signal,
@@ -265,7 +271,7 @@ export class VolumePublisher extends Component<VolumePublisherEvents, VolumePubl
    * @throws {ClosedError} (rejects) when the hook has not returned within 10 s of `close()`.
    */
   async #call(hook: TargetHook, targetPath: string): Promise<void> {
-    const { clock, [hook]: call } = this.#options;
+    const { clock, produceTimeoutMs: timeoutMs, [hook]: call } = this.#options;
     const inTurn = (signal: AbortSignal): Promise<void> =>
       this.#hooks.run(targetPath, async () => {
         signal.throwIfAborted();
@@ -278,19 +284,14 @@ export class VolumePublisher extends Component<VolumePublisherEvents, VolumePubl
       });
     const waitingFor = (ms: number): string =>
       `${this.#running.get(targetPath) ?? hook} of "${targetPath}" has not returned for ${ms} ms`;
-    const late = (): Error => new Error(waitingFor(PRODUCE_TIMEOUT_MS));
+    const late = (): Error => new Error(waitingFor(timeoutMs));
     const givenUp = new AbortController();
     const giveUp = (): void =>
       givenUp.abort(new ClosedError(`The publisher was closed, and ${waitingFor(HOOK_AT_CLOSE_MS)}`));
     let timer: Scheduled | undefined;
     const forget = onAbort(this.lifetime.signal, () => (timer = clock.schedule(giveUp, HOOK_AT_CLOSE_MS)));
     try {
-      await withDeadline(inTurn, {
-        clock,
-        timeoutMs: PRODUCE_TIMEOUT_MS,
-        signal: givenUp.signal,
-        late,
-      });
+      await withDeadline(inTurn, { clock, timeoutMs, signal: givenUp.signal, late });
     } catch (thrown) {
       throw givenUp.signal.aborted ? thrown : hookFailed(hook, targetPath, thrown);
     } finally {

@@ -8,9 +8,6 @@ type Recorded = Pick<
   'consecutiveFailures' | 'lastWakeReason' | 'lastAttemptAt' | 'lastMintAt' | 'lastDeliveryAt' | 'skewMs'
 >;
 
-/** How many failures in a row make a refresher unhealthy: after some 20 to 70 s. */
-const UNHEALTHY_AFTER = 3;
-
 /** What to report of a token that is due or has expired, and when there is more to report, ms. */
 interface TokenEnd {
   readonly due?: number;
@@ -32,9 +29,14 @@ export class AttemptRecord {
     lastDeliveryAt: null,
     skewMs: 0,
   };
+  readonly #unhealthyAfter: number;
   #healthy = true;
   #expired = false;
   #reportedStale: TokenLease | undefined;
+
+  constructor(unhealthyAfter: number) {
+    this.#unhealthyAfter = unhealthyAfter;
+  }
 
   get healthy(): boolean {
     return this.#healthy;
@@ -58,7 +60,7 @@ export class AttemptRecord {
   failed(error: TokenError, isFatal: boolean): boolean {
     this.error = error;
     this.recorded.consecutiveFailures += 1;
-    return (isFatal || this.recorded.consecutiveFailures >= UNHEALTHY_AFTER) && this.#markUnhealthy();
+    return (isFatal || this.recorded.consecutiveFailures >= this.#unhealthyAfter) && this.#markUnhealthy();
   }
 
   /** The current token is due, or has expired while attempts fail. */

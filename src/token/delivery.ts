@@ -22,7 +22,7 @@ export type TokenSink = (
 export interface TokenSinkStatus {
   /** The name of the function. */
   readonly name: string;
-  /** `overdue`: its signal was aborted after 30 s, but it is still running. */
+  /** `overdue`: its signal was aborted after `sinkTimeoutMs`, but it is still running. */
   readonly state: 'idle' | 'delivering' | 'overdue' | 'retrying';
   /** When the sink last accepted a token. */
   readonly lastDeliveryAt: number | null;
@@ -35,12 +35,10 @@ export interface TokenSinkStatus {
 /** How long `close()` waits for a sink that ignores its signal. */
 const SHUTDOWN_GRACE_MS = 5_000;
 
-/** After this time the signal of a sink aborts, ms: it may write to a slow disk or over the network. */
-const SINK_TIMEOUT_MS = 30_000;
-
 interface TokenDeliveryOptions {
   readonly clock: Clock;
   readonly retryDelays: BackoffOptions;
+  readonly sinkTimeoutMs: number;
   /** Whether the wait between two attempts keeps the process alive. */
   readonly persistent: boolean;
   /** Runs one delivery and publishes it as an operation. */
@@ -110,17 +108,15 @@ export class TokenDelivery {
 
   /** Resolves to the delay before the next attempt, ms; undefined if the token was delivered. */
   async #deliver(token: ServiceAccountToken): Promise<number | undefined> {
-    const { clock, traced } = this.#options;
+    const { clock, sinkTimeoutMs: timeoutMs, traced } = this.#options;
     let call = Promise.resolve();
     const callSink = (signal: AbortSignal): Promise<void> => {
       call = (async () => this.#sink(token, { signal }))();
       return call;
     };
-    const late = (): Error => new TokenError('ERR_TOKEN_TIMEOUT', `no answer within ${SINK_TIMEOUT_MS} ms`);
+    const late = (): Error => new TokenError('ERR_TOKEN_TIMEOUT', `no answer within ${timeoutMs} ms`);
     const { signal } = this.#controller;
-    const inTime = traced(this.name, () =>
-      withDeadline(callSink, { clock, timeoutMs: SINK_TIMEOUT_MS, signal, late }),
-    );
+    const inTime = traced(this.name, () => withDeadline(callSink, { clock, timeoutMs, signal, late }));
     this.#attempt = inTime.then(
       () => this.#delivered(token),
       (error: unknown) => this.#failed(token, error),

@@ -15,6 +15,7 @@ interface TokenMintOptions {
   readonly audiences: readonly string[];
   readonly expirationSeconds: number;
   readonly tokenFile: string | false;
+  readonly attemptTimeoutMs: number;
   readonly clock: Clock;
   readonly fs: ReadingCalls;
   readonly random: Random;
@@ -26,9 +27,6 @@ interface MintContext {
   readonly credential: TokenCredential | undefined;
   readonly signal: AbortSignal;
 }
-
-/** The timeout of an attempt, ms: an answer usually takes milliseconds. */
-export const ATTEMPT_TIMEOUT_MS = 10_000;
 
 /** The timeout of a client's `prepare()`, ms: a busy machine may take half a minute to load a large package. */
 const PREPARE_TIMEOUT_MS = 60_000;
@@ -55,7 +53,7 @@ async function request(
   options: TokenMintOptions,
   { current, credential, signal }: MintContext,
 ): Promise<ServiceAccountToken> {
-  const { client, audiences, expirationSeconds, tokenFile, clock } = options;
+  const { client, audiences, expirationSeconds, tokenFile, attemptTimeoutMs, clock } = options;
   const inTime = <T>(
     what: string,
     timeoutMs: number,
@@ -76,11 +74,11 @@ async function request(
   try {
     const asked = { audiences, expirationSeconds, ...(credential && { credential }) };
     const ask = (until: AbortSignal): Promise<unknown> => client.requestToken(asked, { signal: until });
-    return tokenFromAnswer(await inTime(noAnswer, ATTEMPT_TIMEOUT_MS, ask));
+    return tokenFromAnswer(await inTime(noAnswer, attemptTimeoutMs, ask));
   } catch (error) {
     if (signal.aborted) throw error;
     if (tokenFile !== false && errnoOf(error) === 'ERR_TOKEN_UNSUPPORTED') {
-      return inTime(noAnswer, ATTEMPT_TIMEOUT_MS, () => readToken(tokenFile, options));
+      return inTime(noAnswer, attemptTimeoutMs, () => readToken(tokenFile, options));
     }
     throw requestFailed(error, [credential?.value, current?.token.value]);
   }

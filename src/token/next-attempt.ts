@@ -4,15 +4,13 @@ import { Alarm } from '../core/alarm.js';
 import type { TokenWakeReason } from './refresher-status.js';
 import type { Random } from '../core/random.js';
 
-/** The minimum time between the starts of two attempts, ms. */
-const MIN_INTERVAL_MS = 1_000;
-
 interface NextAttemptOptions {
   readonly retryDelays: BackoffOptions;
   readonly random: Random;
   readonly clock: Clock;
   /** Whether waiting keeps the process alive. */
   readonly persistent: boolean;
+  readonly minIntervalMs: number;
   readonly wakeJitterMs: number;
   readonly begin: () => void;
   /** Called when the wall clock jumped, before the attempt begins. */
@@ -32,7 +30,7 @@ interface NextAttemptOptions {
  * |                   | 401, not before a growing backoff      |                                         |
  * | `refresh()`, jump | brought forward to now                 | ignored                                 |
  *
- * An attempt is never postponed, and never begins within a second of the previous one. If none is planned or in
+ * An attempt is never postponed, and never begins within `minIntervalMs` of the previous one. If none is planned or in
  * progress, hints are ignored.
  */
 export class NextAttempt {
@@ -70,7 +68,7 @@ export class NextAttempt {
   began(): TokenWakeReason {
     this.#begunFor = this.#reason;
     this.#fileChanged = false;
-    this.#notBefore(MIN_INTERVAL_MS);
+    this.#notBefore(this.#options.minIntervalMs);
     return this.#reason;
   }
 

@@ -45,10 +45,14 @@ export interface TokenRefresherOptions {
   readonly expirationSeconds?: number | undefined;
   /** Where each new token is delivered; default none. */
   readonly sinks?: readonly TokenSink[] | undefined;
-  /** When to request the next token; never later than 10 s before the token expires. Default `quarter`. */
+  /** When to request the next token; never later than `leewayMs` before the token expires. Default `quarter`. */
   readonly schedule?: TokenScheduleName | TokenSchedule | undefined;
   /** Instead of `schedule`: the maximum time between two tokens, ms, with up to 50% jitter. At least 5,000. */
   readonly refreshIntervalMs?: number | undefined;
+  /** A token is replaced at least this long before it expires, ms; default 10,000, as in client-go. */
+  readonly leewayMs?: number | undefined;
+  /** The minimum time between the starts of two attempts, ms; default 1,000. */
+  readonly minIntervalMs?: number | undefined;
   /**
    * The maximum random delay after a change of the file or a 401, ms. It spreads the requests of a fleet that learns
    * of a new signing key all at once. Default 5,000.
@@ -58,6 +62,15 @@ export interface TokenRefresherOptions {
   readonly retryDelayMs?: number | undefined;
   /** The maximum backoff, ms; default 60,000. */
   readonly maxRetryDelayMs?: number | undefined;
+  /** The timeout of an attempt, ms; default 10,000: an answer usually takes milliseconds. */
+  readonly attemptTimeoutMs?: number | undefined;
+  /**
+   * The timeout of a sink, after which its signal aborts, ms; default 30,000: a sink may write to a slow disk or over
+   * the network.
+   */
+  readonly sinkTimeoutMs?: number | undefined;
+  /** The number of consecutive failures that make the refresher unhealthy; default 3, after some 20 to 70 s. */
+  readonly unhealthyAfter?: number | undefined;
   /** Whether waiting keeps the process alive; default true. */
   readonly persistent?: boolean | undefined;
   /** Closes the refresher when it aborts. */
@@ -96,9 +109,14 @@ const OPTIONS = {
     (value) => typeof value === 'function' || value === 'quarter' || value === 'kubelet',
   ),
   refreshIntervalMs: optional(milliseconds(5_000, { min: 5_000 })),
+  leewayMs: milliseconds(10_000),
+  minIntervalMs: milliseconds(1_000),
   wakeJitterMs: milliseconds(5_000),
   retryDelayMs: milliseconds(10_000, { min: 1 }),
   maxRetryDelayMs: milliseconds(60_000, { min: 1 }),
+  attemptTimeoutMs: milliseconds(10_000, { min: 1 }),
+  sinkTimeoutMs: milliseconds(30_000, { min: 1 }),
+  unhealthyAfter: number(3, { min: 1 }),
   persistent: flag(true),
   ...PORT_OPTIONS,
   tokenFileOptions: matching<TokenFileOptions>({}, 'an object', isPlainObject),

@@ -45,7 +45,7 @@ export interface TokenRefresherEvents extends ComponentEvents {
   expired: [event: Expiry<ServiceAccountToken> & { readonly error: TokenError }];
   /** A new token is dated more than a minute ahead of the system clock; once, until a token is not. */
   skew: [event: { readonly aheadMs: number; readonly token: ServiceAccountToken }];
-  /** Three attempts failed in a row, or the token expired. */
+  /** `unhealthyAfter` attempts failed in a row, or the token expired. */
   unhealthy: [event: { readonly error: TokenError; readonly consecutiveFailures: number }];
   /** A token was received after `unhealthy`. */
   healthy: [];
@@ -65,7 +65,7 @@ export interface TokenRefresherEvents extends ComponentEvents {
 export interface TokenRefresherStatus extends ComponentStatus {
   /** `failed`: the client cannot work (`ERR_TOKEN_CLIENT`) and is not called again. */
   readonly state: 'idle' | 'starting' | 'refreshing' | 'waiting' | 'retrying' | 'failed' | 'closed';
-  /** For a liveness probe: false after three failures in a row, and when the token has expired. */
+  /** For a liveness probe: false after `unhealthyAfter` failures in a row, and when the token has expired. */
   readonly healthy: boolean;
   /** When the current token was issued. */
   readonly issuedAt: number | null;

@@ -43,11 +43,8 @@ const LATE_MS = 60_000;
 /** The lower bound for every schedule, so that a client that keeps returning its old token is not called more often. */
 const SOONEST_MS = 5_000;
 
-/** A token is replaced at least this long before it expires, ms, as in client-go. */
-const LEEWAY_MS = 10_000;
-
 /**
- * The result of a schedule within bounds: at least 5 s, and at least 10 s before the token expires (for a token
+ * The result of a schedule within bounds: at least 5 s, and at least `leewayMs` before the token expires (for a token
  * that expires soon after that, after three quarters of its remaining lifetime). For a token that is replaced late, at
  * most a minute.
  * @throws {RangeError} when a custom schedule returns anything but a number.
@@ -55,9 +52,9 @@ const LEEWAY_MS = 10_000;
 export function planRefresh(
   schedule: TokenSchedule,
   lease: Pick<TokenLease, 'token' | 'remainingMs' | 'acceptedMs'>,
-  options: { readonly now: number; readonly random: Random },
+  options: { readonly now: number; readonly leewayMs: number; readonly random: Random },
 ): number {
-  const { random } = options;
+  const { leewayMs, random } = options;
   const { token } = lease;
   const isLate = lease.remainingMs() <= 0;
   const remainingMs = isLate ? lease.acceptedMs() : lease.remainingMs();
@@ -67,6 +64,6 @@ export function planRefresh(
   if (typeof delayMs !== 'number' || Number.isNaN(delayMs)) {
     throw new RangeError(`A token schedule must return a number of ms, got ${String(delayMs)}`);
   }
-  const latestMs = ends ? remainingMs - Math.min(LEEWAY_MS, remainingMs / 4) : LONGEST_MS;
+  const latestMs = ends ? remainingMs - Math.min(leewayMs, remainingMs / 4) : LONGEST_MS;
   return Math.min(Math.max(delayMs, SOONEST_MS), latestMs);
 }

@@ -8,7 +8,7 @@ import type { ValueSource } from '../core/value-source.js';
 import { Alarm } from '../core/alarm.js';
 import { TokenDelivery } from './delivery.js';
 import type { TokenLease } from './lease.js';
-import { ATTEMPT_TIMEOUT_MS, mintToken } from './mint.js';
+import { mintToken } from './mint.js';
 import { NextAttempt } from './next-attempt.js';
 import { markHandled, NextOutcome } from '../core/outcome.js';
 import { AttemptRecord } from './attempt-record.js';
@@ -48,7 +48,7 @@ import { DATE_LEEWAY_MS, type ServiceAccountToken } from './token.js';
  * |                   | the token expires while attempts fail | the same; `expired`                             |
  * |                   | `close()`                             | closed                                          |
  *
- * Attempts never overlap. They begin at least a second apart, and never before a `Retry-After` is over.
+ * Attempts never overlap. They begin at least `minIntervalMs` apart, and never before a `Retry-After` is over.
  */
 export class TokenRefresher
   extends Component<TokenRefresherEvents, TokenRefresherStatus>
@@ -80,7 +80,7 @@ export class TokenRefresher
     const { name, clock, signal } = resolved;
     super({ kind: 'TokenRefresher', name, signal, clock, description: refresherDescription });
     this.#options = resolved;
-    this.#record = new AttemptRecord();
+    this.#record = new AttemptRecord(resolved.unhealthyAfter);
     this.#next = new NextAttempt({
       ...resolved,
       begin: () => this.#attempt(),
@@ -300,8 +300,8 @@ export class TokenRefresher
   }
 
   #scheduled(lease: TokenLease): number {
-    const { clock, random } = this.#options;
-    const bounds = { now: clock.now(), random };
+    const { clock, leewayMs, random } = this.#options;
+    const bounds = { now: clock.now(), leewayMs, random };
     try {
       return planRefresh(scheduleOf(this.#options), lease, bounds);
     } catch (error) {
@@ -368,15 +368,14 @@ export class TokenRefresher
     return file;
   }
 
-  /** Waits at most as long as for an attempt, so that tokens are refreshed even while the file system hangs. */
+  /** Waits at most `attemptTimeoutMs`, so that tokens are refreshed even while the file system hangs. */
   async #startInTime(file: TokenFile): Promise<void> {
-    const { clock } = this.#options;
+    const { clock, attemptTimeoutMs: timeoutMs } = this.#options;
     const begun = clock.monotonic();
-    const message = `Cannot read the token file ${file.path}: no answer within ${ATTEMPT_TIMEOUT_MS} ms`;
+    const message = `Cannot read the token file ${file.path}: no answer within ${timeoutMs} ms`;
     const late = new TokenError('ERR_TOKEN_FILE', message);
     const { signal } = this.lifetime;
-    const deadline = { clock, timeoutMs: ATTEMPT_TIMEOUT_MS, signal, late: () => late };
-    await withDeadline(() => file.start(), deadline).catch(() => {
+    await withDeadline(() => file.start(), { clock, timeoutMs, signal, late: () => late }).catch(() => {
       this.dispatch('unreadable', { error: late });
       const answered = (): void => {
         if (file.status().rejected?.name === 'TargetError') return;

@@ -47,6 +47,7 @@ test('after a rotation of the signing key the first replaced projected token suf
   await using refresher = new TokenRefresher({
     client: tokenRequestClient({ ...builder, kubeConfig: scene.inPod() }),
     tokenFile: short.path,
+    minIntervalMs: 0,
     wakeJitterMs: 0,
   });
   const errors: TokenError[] = [];

@@ -94,6 +94,7 @@ test('in a pod a refresher waits for a CA and a token that are written later', a
     tokenFile: false,
     retryDelayMs: 1,
     maxRetryDelayMs: 1,
+    minIntervalMs: 0,
   });
   onTestFinished(() => refresher.close());
   const retried = new Promise<Error>((resolve) => refresher.once('retry', ({ error }) => resolve(error)));

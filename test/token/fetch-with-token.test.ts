@@ -96,7 +96,7 @@ test('without a token no request is sent', async () => {
 test('a TokenRefresher can be the source', async () => {
   const client = new FakeTokenClient();
   const { url } = await server((token) => client.accepts(token));
-  await using refresher = new TokenRefresher({ client, tokenFile: false, wakeJitterMs: 0 });
+  await using refresher = new TokenRefresher({ client, tokenFile: false, minIntervalMs: 0, wakeJitterMs: 0 });
   await refresher.start();
   client.rotateSigningKey();
   expect((await fetchWithToken(refresher)(url)).status).toBe(200);

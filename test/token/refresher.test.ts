@@ -30,7 +30,9 @@ describe('options', () => {
       RangeError,
       'option "refreshIntervalMs" must be a finite number >= 5000 (ms)',
     ],
-    [{ retryDelayMs: 0 }, RangeError, 'option "retryDelayMs" must be'],
+    [{ minIntervalMs: -1 }, RangeError, 'option "minIntervalMs" must be'],
+    [{ attemptTimeoutMs: 0 }, RangeError, 'option "attemptTimeoutMs" must be'],
+    [{ unhealthyAfter: 0 }, RangeError, 'option "unhealthyAfter" must be'],
     [{ tokenFileOptions: 1 }, TypeError, 'option "tokenFileOptions" must be an object'],
     [{ tokenFileOptions: { retries: 1 } }, TypeError, 'TokenFile: unknown option "retries"'],
     [{ refreshInterval: 1 }, TypeError, 'unknown option "refreshInterval"'],
@@ -136,7 +138,7 @@ describe('hints', () => {
     expect(client.mostInFlight).toBe(1);
   });
 
-  test('attempts begin at least a second apart, whatever the hints', async () => {
+  test('attempts begin at least minIntervalMs apart, whatever the hints', async () => {
     const { refresher, clock, mints } = refresherScene();
     await refresher.start();
     for (let n = 0; n < 100; n += 1) {

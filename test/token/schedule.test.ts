@@ -22,7 +22,7 @@ function plan(
     remainingMs: () => lifeMs - ageMs,
     acceptedMs: () => acceptedMs - ageMs,
   };
-  return planRefresh(schedule, lease, { now: ageMs, random: () => chance });
+  return planRefresh(schedule, lease, { now: ageMs, leewayMs: 10_000, random: () => chance });
 }
 
 test.each<[keyof typeof tokenSchedules, number, number, number, number]>([

@@ -136,7 +136,7 @@ const refresher = (listening: string): string => `
   };
   async function vault(token) { throw new Error('sealed, ' + token.value); }
   const refresher = new TokenRefresher({
-    client, tokenFile: false, sinks: [vault], retryDelayMs: 1, maxRetryDelayMs: 1,
+    client, tokenFile: false, sinks: [vault], retryDelayMs: 1, minIntervalMs: 0, maxRetryDelayMs: 1,
   });
   ${listening}
   await refresher.start();

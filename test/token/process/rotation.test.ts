@@ -29,6 +29,7 @@ test('when a projected token rotates, a new one is minted, and another process n
     client,
     tokenFile: volume.path('token'),
     sinks: [fileSink(path, { render: kubeconfig })],
+    minIntervalMs: 0,
     wakeJitterMs: 0,
   });
   await refresher.start();
