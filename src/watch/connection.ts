@@ -31,13 +31,11 @@ import type { ChangeCause } from './change.js';
 import { Ticker, type TickerOptions } from './ticker.js';
 import type { WatcherEvent } from './watcher-events.js';
 
-/** The first delay before a failed backend is subscribed again, ms. */
-const RESTART_DELAY_MS = 50;
-
 interface ConnectionOptions {
   readonly backend: BackendName | WatchBackend;
   readonly persistent: boolean;
   readonly pollIntervalMs: number;
+  readonly restartDelayMs: number;
   readonly maxRestartDelayMs: number;
   readonly clock: Clock;
   readonly random: Random;
@@ -238,10 +236,10 @@ export class Connection {
   }
 
   async #reconnect(attempt: number): Promise<void> {
-    const { clock, persistent, random, maxRestartDelayMs: maxDelayMs } = this.#options;
+    const { clock, persistent, random, restartDelayMs, maxRestartDelayMs: maxDelayMs } = this.#options;
     const down = this.#state;
     if (down.tag !== 'recovering' && down.tag !== 'degraded') return;
-    this.#backoff ??= new Backoff({ firstDelayMs: RESTART_DELAY_MS, maxDelayMs, random });
+    this.#backoff ??= new Backoff({ firstDelayMs: restartDelayMs, maxDelayMs, random });
     const delayMs = this.#backoff.next();
     await sleep(clock, delayMs, { signal: this.#lifetime.signal, ref: persistent });
     this.#restarts += 1;

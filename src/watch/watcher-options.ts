@@ -61,9 +61,11 @@ export interface ResilientWatcherOptions extends Pick<
   /** How often the target is checked while native watching is unavailable, ms. Default 1,000. */
   readonly pollIntervalMs?: number | undefined;
   /**
-   * The maximum delay before a failed backend is subscribed again, ms. The first delay is 50 ms; it is doubled on each
-   * failure, with up to 50% jitter. Default 5,000. Refused with the backend `poll`, where it has no effect.
+   * The initial delay before a failed backend is subscribed again, ms. Doubled on each failure, with up to 50% jitter.
+   * Default 50. This and the next option are refused with the backend `poll`, where they have no effect.
    */
+  readonly restartDelayMs?: number | undefined;
+  /** The maximum delay between two attempts, ms. Default 5,000. */
   readonly maxRestartDelayMs?: number | undefined;
   /**
    * How long the files of a group wait for each other when the links to some of them have been retargeted and those to
@@ -106,6 +108,7 @@ const OPTIONS = {
   resyncIntervalMs: milliseconds(5_000),
   // Without events this is the latency; kubelet itself takes about a minute to project an update.
   pollIntervalMs: milliseconds(1_000, { min: 1 }),
+  restartDelayMs: milliseconds(50, { min: 1 }),
   maxRestartDelayMs: milliseconds(5_000, { min: 1 }),
   recursive: matching<boolean | TreeWatchOptions>(
     false,
@@ -165,7 +168,7 @@ export function resolveWatcherOptions(
     );
   }
   if (options.backend === 'poll') {
-    refuse(['maxRestartDelayMs'], 'with the backend "poll", which cannot be lost');
+    refuse(['restartDelayMs', 'maxRestartDelayMs'], 'with the backend "poll", which cannot be lost');
   }
   if (tree?.content === false) {
     refuse(

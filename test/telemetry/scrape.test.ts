@@ -110,7 +110,7 @@ test('a backend that is down is visible as a restart and as degraded, until it i
   const file = join(temporaryDirectory(), 'a.yaml');
   writeFileSync(file, 'one');
   const backend = new ScriptedBackend();
-  await using watcher = new ResilientWatcher(file, { backend, name: 'forced' });
+  await using watcher = new ResilientWatcher(file, { backend, name: 'forced', restartDelayMs: 1 });
   await watcher.start();
   const down = new BackendError('ERR_BACKEND_LIMIT', 'scripted', 'No watch is left');
   backend.refuse(...Array.from({ length: 10_000 }, () => down));
@@ -157,7 +157,7 @@ test('every metric of the alert rules and of the dashboard is in a scrape of a p
   const volume = new KubeletVolume(join(directory, 'policy'));
   volume.publish({ 'policy.json': '{}' });
   const backend = new ScriptedBackend();
-  await using watcher = new ResilientWatcher(volume.path('policy.json'), { backend });
+  await using watcher = new ResilientWatcher(volume.path('policy.json'), { backend, restartDelayMs: 1 });
   await using loader = new ConfigLoader({
     sources: [{ provider: new FileProvider(volume.path('policy.json')) }],
   });

@@ -43,6 +43,7 @@ test.each([
   [{ maxSettleMs: Infinity }, RangeError, 'option "maxSettleMs" must be'],
   [{ resyncIntervalMs: null }, TypeError, 'option "resyncIntervalMs" must be'],
   [{ pollIntervalMs: 0 }, RangeError, 'option "pollIntervalMs" must be a finite number >= 1 (ms), got 0'],
+  [{ restartDelayMs: 0 }, RangeError, 'option "restartDelayMs" must be'],
   [{ maxRestartDelayMs: -5 }, RangeError, 'option "maxRestartDelayMs" must be'],
   [
     { maxContentBytes: 2 ** 31 },
