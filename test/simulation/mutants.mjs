@@ -73,7 +73,7 @@ export const MUTANTS = [
     "(resolution.kind === 'missing' ? (resolution.unlinkedIn ?? []) : [])",
     '[]',
   ],
-  ['a tree is not proven', visits, 'if (isRetargeted) this.moved(key);', ''],
+  ['a tree is not proven', visits, 'if (yield* wereRetargeted(links, disk)) this.moved(key);', ''],
   [
     'the root of a tree is not proven',
     look,

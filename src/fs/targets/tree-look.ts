@@ -283,7 +283,7 @@ export class TreeLook {
   /** In a large directory, files with known names are visited only for hints, and in turn by resyncs. */
   #visitListed(key: string, entries: readonly Entry[]): void {
     const isPartial =
-      this.#look.extent !== 'all' && entries.length > VERIFIED_AT_ONCE && !this.#visits.isVerified(key);
+      this.#look.extent !== 'all' && entries.length > VERIFIED_AT_ONCE && !this.#visits.isRelisted(key);
     for (const entry of entries) {
       const child = childOf(key, entry.name);
       if (!isPartial || !entry.isFile() || !this.#nodes.files.has(child)) this.#visits.visit(child);

@@ -22,8 +22,6 @@ export interface TreeOptions extends ReadLimits {
   readonly isRecursive: boolean;
   /** Whether links to directories are followed. */
   readonly followLinks: boolean;
-  /** Whether files are read; if not, they are compared by inode and timestamps. */
-  readonly content: boolean;
 }
 
 /** What a look at a tree needs. */

@@ -13,10 +13,8 @@ import type { TreeNodes } from './tree-nodes.js';
 export class TreeVisits {
   readonly #nodes: TreeNodes;
   readonly #next = new Set<string>();
-  /** Directories that are listed even if they have not changed. */
+  /** Directories that are listed even if they have not changed, and in which all files are visited, even if there are many. */
   readonly #relisted = new Set<string>();
-  /** Directories in which all files are visited, even if there are many. */
-  readonly #verified = new Set<string>();
   /** The links through which keys were found, see `Way`. */
   readonly #ways = new Map<string, string>();
   /** What was not there, by the keys of the links that lead there. */
@@ -41,16 +39,10 @@ export class TreeVisits {
     this.#next.add(key);
   }
 
-  /** Lists the directory with this key, or reads it if it is a volume. */
+  /** Lists the directory with this key and visits all of its files, or reads it if it is a volume. */
   relist(key: string): void {
     this.#relisted.add(key);
     this.visit(key);
-  }
-
-  /** Visits the directory with this key and all of its files. */
-  visitAll(key: string): void {
-    this.#verified.add(key);
-    this.relist(key);
   }
 
   /** Visits the links that lead through this entry or directory. */
@@ -78,10 +70,6 @@ export class TreeVisits {
 
   isRelisted(key: string): boolean {
     return this.#relisted.has(key);
-  }
-
-  isVerified(key: string): boolean {
-    return this.#verified.has(key);
   }
 
   /** What this key leads to was found through these links. @param absent what they lead to, if it is not there. */
@@ -126,14 +114,9 @@ export class TreeVisits {
    * volume is of one instant; and what is gone was not only out of reach while a directory above it was renamed away.
    */
   *areProven(disk: Disk): Steps<boolean> {
-    const retargeted = new Map<string, boolean>();
     for (const [key, links] of this.#ways) {
-      let isRetargeted = retargeted.get(links);
-      if (isRetargeted === undefined) {
-        yield* nextSlice();
-        retargeted.set(links, (isRetargeted = yield* wereRetargeted(links, disk)));
-      }
-      if (isRetargeted) this.moved(key);
+      yield* nextSlice();
+      if (yield* wereRetargeted(links, disk)) this.moved(key);
     }
     for (const [key, path] of this.#absent) {
       yield* nextSlice();

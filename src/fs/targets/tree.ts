@@ -127,7 +127,7 @@ export class TreeFiles {
   #visitTouched(touched: ReadonlySet<string>, visits: TreeVisits): void {
     for (const path of touched) {
       const listed = this.#nodes.directoryAt(path);
-      if (listed) visits.visitAll(listed.key);
+      if (listed) visits.relist(listed.key);
       this.#visitEntry(path, visits);
       visits.visitLinksThrough(path);
     }
