@@ -29,7 +29,7 @@ const BUDGETS: Readonly<Record<string, number>> = {
   'resilient-watcher': 65,
   'resilient-watcher/config': 93,
   'resilient-watcher/doctor': 15,
-  'resilient-watcher/internal': 13,
+  'resilient-watcher/internal': 13.5,
   'resilient-watcher/kubernetes': 102,
   'resilient-watcher/otel': 8.5,
   'resilient-watcher/prometheus': 8,
