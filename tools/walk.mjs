@@ -2,16 +2,18 @@
  * Prints the files of `src` and the functions that one change runs through, from the event of the kernel to the listener;
  * or one write, from the call to its end:
  *
- *   node tools/walk.mjs key | config | write [folder of another clone]
+ *   node tools/walk.mjs key | config | certificate | write [folder of another clone]
  *
  * Each file is compiled by itself, so that V8 counts by file. Of ten changes the shortest way counts: in the others, a second
  * event of the same change came in between.
  */
-import { mkdtempSync, readdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { execFileSync } from 'node:child_process';
+import { mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { Session } from 'node:inspector';
 import { tmpdir } from 'node:os';
 import { join, resolve, sep } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
+import { createServer } from 'node:tls';
 import { pathToFileURL } from 'node:url';
 
 import { build } from 'esbuild';
@@ -38,6 +40,13 @@ const volume = new KubeletVolume(join(out, 'volume'));
 let publish = (level) => volume.publish({ 'app.json': JSON.stringify({ log: { level } }) });
 publish('first');
 
+const pair = () => {
+  const [key, certificate] = ['key.pem', 'certificate.pem'].map((name) => join(out, name));
+  const kind = ['-x509', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-256', '-noenc', '-subj', '/CN=localhost'];
+  execFileSync('openssl', ['req', ...kind, '-keyout', key, '-out', certificate], { stdio: 'ignore' });
+  return { 'tls.key': readFileSync(key), 'tls.crt': readFileSync(certificate), 'ca.crt': readFileSync(certificate) };
+};
+
 /** Starts what is measured. Calls back at the end of the way. */
 const WAYS = {
   key: async (reached) => {
@@ -53,6 +62,20 @@ const WAYS = {
     await loader.load();
     loader.select(({ log }) => log.level, reached);
     return loader;
+  },
+  certificate: async (reached) => {
+    const { serveTls, TlsFiles } = await entry('tls');
+    publish = () => volume.publish(pair());
+    publish();
+    const files = new TlsFiles(join(out, 'volume'));
+    const server = createServer();
+    await serveTls(server, files);
+    const { setSecureContext } = server;
+    server.setSecureContext = (options) => {
+      setSecureContext.call(server, options);
+      reached();
+    };
+    return files;
   },
   write: async (reached) => {
     const { atomicWriteFile } = await entry('index');
