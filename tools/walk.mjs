@@ -42,9 +42,22 @@ publish('first');
 
 const pair = () => {
   const [key, certificate] = ['key.pem', 'certificate.pem'].map((name) => join(out, name));
-  const kind = ['-x509', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-256', '-noenc', '-subj', '/CN=localhost'];
+  const kind = [
+    '-x509',
+    '-newkey',
+    'ec',
+    '-pkeyopt',
+    'ec_paramgen_curve:P-256',
+    '-noenc',
+    '-subj',
+    '/CN=localhost',
+  ];
   execFileSync('openssl', ['req', ...kind, '-keyout', key, '-out', certificate], { stdio: 'ignore' });
-  return { 'tls.key': readFileSync(key), 'tls.crt': readFileSync(certificate), 'ca.crt': readFileSync(certificate) };
+  return {
+    'tls.key': readFileSync(key),
+    'tls.crt': readFileSync(certificate),
+    'ca.crt': readFileSync(certificate),
+  };
 };
 
 /** Starts what is measured. Calls back at the end of the way. */

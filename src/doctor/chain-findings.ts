@@ -6,7 +6,8 @@ import { run } from '../core/steps.js';
 import { within } from '../fs/absolute-path.js';
 import { lookupsOf, read } from '../fs/calls.js';
 import { inspectChain, whyExpired } from '../tls/chain.js';
-import { parseCertificates, validityOf, type Chain } from '../tls/certificates.js';
+import { validityOf, type Chain } from '../tls/certificates.js';
+import { parseCertificates } from '../tls/pem.js';
 import { finding, type Finding } from './finding.js';
 
 /** Larger files are bundles of public authorities, or no certificates. */

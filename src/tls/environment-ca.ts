@@ -1,8 +1,8 @@
 import { readFileSync } from 'node:fs';
 import { isMainThread } from 'node:worker_threads';
 
-import { parseCertificates } from './certificates.js';
 import { defaultCaCalls, followDefaultCa, setDefaultCa, type DefaultCa } from './default-ca.js';
+import { parseCertificates } from './pem.js';
 import { TlsFiles } from './tls-files.js';
 
 /**

@@ -2,16 +2,8 @@
 import { createDecipheriv, createHmac, hash, pbkdf2Sync, timingSafeEqual } from 'node:crypto';
 
 import { childrenOf, integerOf, Malformed, oidOf, type Element } from './der.js';
+import { Locked } from './pem.js';
 import { decryptRc2 } from './rc2.js';
-
-/** Another passphrase may open it. */
-export class Locked extends Error {
-  override readonly name = 'Locked';
-
-  constructor(options?: ErrorOptions) {
-    super('the passphrase does not open it', options);
-  }
-}
 
 /** Each takes about a second. OpenSSL makes 2,048; the largest numbers in use are 600,000 and 50,000. */
 const MAX_PBKDF2_ITERATIONS = 1_000_000;

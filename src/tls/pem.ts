@@ -1,6 +1,88 @@
-/** The blocks of a PEM file. Text between them is ignored, as OpenSSL does. */
+/** Reads certificates and keys in PEM with OpenSSL. Text between the blocks is ignored, as OpenSSL does. */
+import { createPrivateKey, X509Certificate, type KeyObject } from 'node:crypto';
 
-export interface PemBlock {
+import type { Chain } from './certificates.js';
+import { TlsError, type TlsErrorCode } from './tls-error.js';
+
+/** A key that no passphrase opens, or not this one. */
+export class Locked extends Error {
+  override readonly name = 'Locked';
+
+  constructor(options?: ErrorOptions) {
+    super('the passphrase does not open it', options);
+  }
+}
+
+/**
+ * Returns the certificates of a PEM file, at least one, in the order of the file.
+ * @throws {TlsError} with the given code.
+ */
+export function parseCertificates(path: string, bytes: Buffer, code: TlsErrorCode): Chain {
+  const blocks = pemBlocks(bytes).filter(isCertificate);
+  if (!blocks.some(({ isComplete }) => isComplete)) {
+    throw new TlsError(code, `"${path}" ${whyNo('certificate', bytes)}`);
+  }
+  const certificates = blocks.map((block, index) => {
+    // It may restrict its purposes, which would be lost when it is encoded for OpenSSL.
+    if (block.label === 'TRUSTED CERTIFICATE') {
+      const fix = 'convert it: openssl x509 -in FILE';
+      throw new TlsError(code, `"${path}" contains a "TRUSTED CERTIFICATE", which is not supported; ${fix}`);
+    }
+    try {
+      return new X509Certificate(block.text);
+    } catch (cause) {
+      const which = blocks.length > 1 ? `certificate ${index + 1} of ${blocks.length}` : 'the certificate';
+      const why = whyUnparsable(block, cause as Error);
+      throw new TlsError(code, `Cannot parse ${which} in "${path}": ${why}`, { cause });
+    }
+  });
+  return certificates as unknown as Chain;
+}
+
+/**
+ * Returns the private key of a PEM file.
+ * @throws {TlsError} `ERR_TLS_PEM`. The message never quotes a file.
+ * @throws {Locked} if it is protected by another passphrase.
+ */
+export function parseKey(path: string, bytes: Buffer, passphrase?: string): KeyObject {
+  const block = pemBlocks(bytes).find(isPrivateKey);
+  if (!block?.isComplete) throw new TlsError('ERR_TLS_PEM', `"${path}" ${whyNo('private key', bytes)}`);
+  const isLocked = block.label.startsWith('ENCRYPTED') || block.text.includes('Proc-Type: 4,ENCRYPTED');
+  try {
+    return createPrivateKey({ key: block.text, passphrase });
+  } catch (cause) {
+    if (isLocked) throw new Locked({ cause });
+    const why = whyUnparsable(block, cause as Error);
+    throw new TlsError('ERR_TLS_PEM', `Cannot parse the private key in "${path}": ${why}`, { cause });
+  }
+}
+
+export function hasPrivateKey(bytes: Buffer): boolean {
+  return pemBlocks(bytes).some(isPrivateKey);
+}
+
+/** Describes what a file contains instead, for example if it is cut off. Quotes only labels, never contents. */
+function whyNo(wanted: string, bytes: Buffer): string {
+  if (bytes.length === 0) return 'is empty';
+  if (isUtf16(bytes)) return `is UTF-16; PEM is ASCII: iconv -f UTF-16 -t UTF-8 FILE`;
+  const label = pemBlocks(bytes).find(({ label }) => /^[A-Z0-9 ]{1,40}$/.test(label))?.label;
+  if (label !== undefined) return `contains PEM of type "${label}", but no complete ${wanted}`;
+  return `contains no ${wanted} in PEM; convert DER to PEM: openssl ${wanted === 'certificate' ? 'x509' : 'pkey'} -inform der -in FILE; PKCS#12 is given as { pfx, passphrase }`;
+}
+
+/** As some editors and shells write text, with a byte order mark or without. */
+function isUtf16(bytes: Buffer): boolean {
+  const dashes = Buffer.from('-----BEGIN ', 'utf16le');
+  return bytes.includes(dashes) || bytes.includes(Buffer.from(dashes).swap16());
+}
+
+/** The reason why OpenSSL cannot parse a PEM block. */
+function whyUnparsable({ text, isComplete }: PemBlock, { message }: Error): string {
+  if (!isComplete) return 'it is cut off';
+  return text.includes('\n') ? message : 'it has no line breaks; PEM needs them after BEGIN and before END';
+}
+
+interface PemBlock {
   /** Such as `CERTIFICATE`. */
   readonly label: string;
   /** The block with its first and last line, or the part of it that exists. */
@@ -13,8 +95,8 @@ const END = '-----END ';
 const DASHES = '-----';
 
 /** Finds the blocks in linear time, whatever the file contains. */
-export function pemBlocks(text: string): PemBlock[] {
-  const [, ...parts] = text.split(BEGIN);
+function pemBlocks(bytes: Buffer): PemBlock[] {
+  const [, ...parts] = bytes.toString('latin1').split(BEGIN);
   return parts.map((part) => {
     const [label = ''] = part.slice(0, 64).split(DASHES, 1);
     const last = `${END}${label}${DASHES}`;
@@ -25,11 +107,11 @@ export function pemBlocks(text: string): PemBlock[] {
 }
 
 /** By all labels that OpenSSL knows: others would be trusted unseen. */
-export function isCertificate({ label }: PemBlock): boolean {
+function isCertificate({ label }: PemBlock): boolean {
   return label === 'CERTIFICATE' || label === 'X509 CERTIFICATE' || label === 'TRUSTED CERTIFICATE';
 }
 
 /** Of any format: PKCS#8, RSA or elliptic curve. */
-export function isPrivateKey({ label }: PemBlock): boolean {
+function isPrivateKey({ label }: PemBlock): boolean {
   return label.endsWith('PRIVATE KEY');
 }

@@ -7,7 +7,8 @@
 import { createPrivateKey, X509Certificate, type KeyObject } from 'node:crypto';
 
 import { childrenOf, Malformed, oidOf, type Element } from './der.js';
-import { checkMac, decrypt, Locked } from './password-encryption.js';
+import { checkMac, decrypt } from './password-encryption.js';
+import { Locked } from './pem.js';
 
 /** What is in a file. */
 interface Pkcs12 {

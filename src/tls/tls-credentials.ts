@@ -3,22 +3,19 @@ import { createSecureContext, type SecureContext } from 'node:tls';
 import { inspect } from 'node:util';
 
 import { dateOrNull, isoTime } from '../core/clock.js';
-import { digestOfSet, distinct, subjectName, type Validity } from './certificates.js';
-
-/** PEM. */
-interface Pair {
-  readonly cert: Buffer;
-  readonly key: Buffer;
-}
+import { digestOfSet, distinct, subjectName, validityOf, type Validity } from './certificates.js';
+import type { Identity } from './identity.js';
 
 /** @internal */
-export interface TlsCredentialsFields extends Validity {
-  readonly pair: Pair | undefined;
-  readonly certificate: X509Certificate | undefined;
-  readonly ca: Buffer | undefined;
+export interface TlsCredentialsFields {
+  /** Undefined if there is only a CA bundle. */
+  readonly identity: Identity | undefined;
   readonly authorities: readonly X509Certificate[];
   readonly revision: string | undefined;
 }
+
+/** A CA bundle alone has no expiry date. */
+const ALWAYS: Validity = { notBefore: -Infinity, expiresAt: Infinity };
 
 /** The TLS options that change with the files. */
 interface SecureContextSource {
@@ -32,12 +29,13 @@ interface SecureContextSource {
  * the dates, never the key.
  */
 export class TlsCredentials implements Validity {
-  readonly #pair: Pair | undefined;
+  /** PEM. */
+  readonly #pair: { readonly cert: Buffer; readonly key: Buffer } | undefined;
   /** The certificate of the server or client; undefined if there is only a CA bundle. */
   readonly certificate: X509Certificate | undefined;
-  /** The CA bundle, PEM; undefined if there is none. */
+  /** The CA bundle, PEM, each certificate once; undefined if there is none. */
   readonly ca: Buffer | undefined;
-  /** The certificates of the CA bundle, each once. */
+  /** The certificates of the CA bundle, in its order. */
   readonly authorities: readonly X509Certificate[];
   /** When the certificate becomes valid, epoch ms. */
   readonly notBefore: number;
@@ -52,16 +50,21 @@ export class TlsCredentials implements Validity {
   readonly digest: string;
   #context: SecureContext | undefined;
 
-  constructor({ pair, certificate, ca, authorities, notBefore, expiresAt, revision }: TlsCredentialsFields) {
-    this.#pair = pair;
-    this.certificate = certificate;
-    this.ca = ca;
+  constructor({ identity, authorities, revision }: TlsCredentialsFields) {
+    // OpenSSL receives only what was parsed, so that nothing else in the files is served or trusted.
+    this.#pair = identity && {
+      cert: Buffer.from(identity.chain.join('')),
+      key: Buffer.from(identity.key.export({ type: 'pkcs8', format: 'pem' })),
+    };
+    this.certificate = identity?.chain[0];
     this.authorities = distinct(authorities);
+    this.ca = authorities.length > 0 ? Buffer.from(this.authorities.join('')) : undefined;
+    const { notBefore, expiresAt } = this.certificate ? validityOf(this.certificate) : ALWAYS;
     this.notBefore = notBefore;
     this.expiresAt = expiresAt;
     this.revision = revision;
-    const parts = [pair?.cert, pair?.key].map((part) => part && hash('sha256', part));
-    this.digest = `tls:${hash('sha256', JSON.stringify([...parts, ca && digestOfSet(authorities)]))}`;
+    const parts = [this.cert, this.key].map((part) => part && hash('sha256', part));
+    this.digest = `tls:${hash('sha256', JSON.stringify([...parts, digestOfSet(authorities)]))}`;
   }
 
   /** The certificate chain, PEM. */
@@ -69,7 +72,7 @@ export class TlsCredentials implements Validity {
     return this.#pair?.cert;
   }
 
-  /** The private key, PEM. */
+  /** The private key, PEM of PKCS#8 without a passphrase. */
   get key(): Buffer | undefined {
     return this.#pair?.key;
   }

@@ -1,6 +1,6 @@
 import { checkPath, describe } from '../core/options.js';
 import { absolutePath, within } from '../fs/absolute-path.js';
-import type { FileState, Snapshot } from '../fs/snapshot.js';
+import { sharedBytesOf, type FileState, type Snapshot } from '../fs/snapshot.js';
 
 /**
  * The paths of certificates and their key: `cert` and `key`, or `bundle`, or `pfx`, each with or without `passphrase` and
@@ -38,7 +38,7 @@ export interface TlsPlaces {
   /** Whether certificate and key are in one PKCS#12 file. */
   readonly isPfx?: boolean;
   readonly passphrase?: TlsPlace | undefined;
-  readonly ca?: (TlsPlace & { readonly mayBeEmpty: boolean }) | undefined;
+  readonly ca?: TlsPlace | undefined;
 }
 
 /** What to watch, and where each part is in a snapshot. */
@@ -87,16 +87,13 @@ function namedPaths(given: TlsPaths): TlsLayout {
   return {
     // A certificate and its key may be in one file.
     target: [...new Set(paths.values())],
-    locate: (snapshot) => {
-      const ca = place(paths.get('ca'), snapshot);
-      return {
-        cert: place(paths.get('cert') ?? both, snapshot),
-        key: place(paths.get('key') ?? both, snapshot),
-        isPfx: paths.has('pfx'),
-        passphrase: place(paths.get('passphrase'), snapshot),
-        ca: ca && { ...ca, mayBeEmpty: false },
-      };
-    },
+    locate: (snapshot) => ({
+      cert: place(paths.get('cert') ?? both, snapshot),
+      key: place(paths.get('key') ?? both, snapshot),
+      isPfx: paths.has('pfx'),
+      passphrase: place(paths.get('passphrase'), snapshot),
+      ca: place(paths.get('ca'), snapshot),
+    }),
   };
 }
 
@@ -105,14 +102,21 @@ function onePath(path: string): TlsLayout {
   return {
     target: path,
     locate: (snapshot) => {
-      if (snapshot.kind === 'file') return { cert: { path, file: snapshot }, key: { path, file: snapshot } };
+      if (snapshot.kind === 'file' || (snapshot.kind === 'missing' && path.endsWith('.pem'))) {
+        const bundle = { path, file: snapshot.kind === 'file' ? snapshot : undefined };
+        return { cert: bundle, key: bundle };
+      }
       const place = (name: string): TlsPlace => ({
         path: within(path, name),
         file: snapshot.files.get(name),
       });
-      if (snapshot.kind === 'missing' && path.endsWith('.pem')) return { cert: { path, file: undefined } };
       const ca = place(SECRET.ca);
-      return { cert: place(SECRET.cert), key: place(SECRET.key), ca: ca.file && { ...ca, mayBeEmpty: true } };
+      return { cert: place(SECRET.cert), key: place(SECRET.key), ...(!isBlank(ca.file) && { ca }) };
     },
   };
+}
+
+/** cert-manager writes an empty `ca.crt` if the issuer has no CA; templates add a line break. */
+function isBlank(file: FileState | undefined): boolean {
+  return !file || sharedBytesOf(file)?.toString('latin1').trim() === '';
 }

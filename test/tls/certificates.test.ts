@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 
-import { parseCertificates, parseKey } from '../../src/tls/certificates.js';
+import { parseCertificates, parseKey } from '../../src/tls/pem.js';
 import { growsTooFast, textWith } from '../support/growth.js';
 
 function ignoringErrors(parse: (bytes: Buffer) => unknown): (text: string) => void {
