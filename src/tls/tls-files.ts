@@ -15,7 +15,6 @@ import {
   type WatchedValueStatus,
 } from '../watch/watched-value.js';
 import { subjectName } from './certificates.js';
-import type { Oddities } from './chain.js';
 import { HalfRenewal, isHalf } from './half-renewal.js';
 import { MAX_BYTES } from './identity.js';
 import type { TlsCredentials } from './tls-credentials.js';
@@ -114,10 +113,8 @@ export class TlsFiles extends WatchedValue<TlsCredentials, TlsFilesEvents, TlsFi
   #certificatePath: string;
   /** What was last on disk. It is looked at again, because its dates may have passed, or the clock was set. */
   #last: Snapshot | undefined;
-  /** It is not reported again when it is refused again. */
-  #refused: Snapshot | undefined;
-  /** What is odd about the last set; undefined if it was refused. */
-  #parsed: Oddities | undefined;
+  /** Then it is not reported when it is refused again. */
+  #isRefused = false;
   #warnings: readonly WatcherWarning[] = [];
   #reported: 'valid' | 'expiring' | 'expired' = 'valid';
   #endedConnections = 0;
@@ -188,15 +185,19 @@ export class TlsFiles extends WatchedValue<TlsCredentials, TlsFilesEvents, TlsFi
 
   protected parse(snapshot: Snapshot): TlsCredentials {
     const places = this.#layout.locate(snapshot);
-    const { credentials, ...oddities } = parseSet(places, {
-      now: this.clock.now(),
+    const now = this.clock.now();
+    const { credentials, warnings, until } = parseSet(places, {
+      now,
       path: this.path,
       revision: snapshot.revision,
       previous: this.current,
       expiryWarningMs: this.#expiryWarningMs,
     });
+    this.#half.settle();
+    this.#isRefused = false;
     this.#certificatePath = places.cert?.path ?? this.path;
-    this.#parsed = oddities;
+    this.#warnings = warnings.map((message) => ({ code: 'certificate', message }));
+    if (until < Infinity) this.#again.set(Math.max(until - now, RETRY_MS));
     return credentials;
   }
 
@@ -210,24 +211,17 @@ export class TlsFiles extends WatchedValue<TlsCredentials, TlsFilesEvents, TlsFi
 
   protected override take(snapshot: Snapshot): void {
     this.#last = snapshot;
+    this.#isRefused = false;
     this.#look(snapshot);
   }
 
+  /** Takes a snapshot, also one that was looked at before, and warns of what is odd since then. */
   #look(snapshot: Snapshot): void {
     this.#again.clear();
-    super.take(snapshot);
-    if (this.#parsed && !this.lifetime.ended) this.#taken(this.#parsed);
-  }
-
-  /** Warns of what is odd, and looks again when that may have changed. */
-  #taken({ warnings, until }: Oddities): void {
-    this.#half.settle();
-    this.#refused = undefined;
-    if (until < Infinity) this.#again.set(Math.max(until - this.clock.now(), RETRY_MS));
     const before = this.#warnings.map(({ message }) => message);
-    this.#warnings = warnings.map((message) => ({ code: 'certificate', message }));
+    super.take(snapshot);
     for (const warning of this.#warnings) {
-      if (!before.includes(warning.message)) this.dispatch('warning', warning);
+      if (!before.includes(warning.message) && !this.lifetime.ended) this.dispatch('warning', warning);
     }
   }
 
@@ -245,11 +239,9 @@ export class TlsFiles extends WatchedValue<TlsCredentials, TlsFilesEvents, TlsFi
 
   protected override refuse(error: ResilientError): void {
     const snapshot = this.#last;
-    const isReported = this.#refused === snapshot;
-    this.#refused = snapshot;
-    this.#parsed = undefined;
     this.#again.set(RETRY_MS);
-    if (isReported) return;
+    if (this.#isRefused) return;
+    this.#isRefused = true;
     if (this.current && snapshot && isHalf(error, this.#layout.locate(snapshot), snapshot)) {
       this.#half.wait(error);
     } else {
