@@ -64,6 +64,11 @@ export class Generations<Connection extends Endable> {
     return () => void this.#inUse.delete(connection);
   }
 
+  /** Whether no connection is open that has to end when a CA is removed. */
+  get isEmpty(): boolean {
+    return this.#inUse.size === 0;
+  }
+
   /** Does something with each connection that is not ending. One that throws holds up no other. */
   forEach(work: (connection: Connection) => unknown): void {
     forEachAlone(this.#inUse, work);

@@ -23,6 +23,14 @@ export function httpsAgent(files: TlsFiles, options?: AgentOptions): Agent {
   return new TlsFilesAgent(files, options);
 }
 
+/** Also one to a proxy, until the tunnel is open. */
+interface Connection {
+  readonly socket: Duplex;
+  /** Fails the request that waits for the connection. Node.js ignores it when the request has the connection. */
+  readonly refuse: () => void;
+  readonly destroy: () => unknown;
+}
+
 type OnCreated = (error: Error | null, socket?: Duplex) => void;
 
 /** The original method, which Node.js documents for overriding. Calls back if it has to open a tunnel first. */
@@ -46,7 +54,7 @@ const PROTOTYPE = Agent.prototype as unknown as Record<
  */
 class TlsFilesAgent extends Agent {
   readonly #files: TlsFiles;
-  readonly #generations = new Generations<Duplex>();
+  readonly #generations = new Generations<Connection>();
   /** The set with which each connection was made. */
   readonly #sets = new WeakMap<Duplex, TlsCredentials>();
 
@@ -77,40 +85,51 @@ class TlsFilesAgent extends Agent {
     return undefined;
   }
 
-  /** As in Node.js, the agent can be used again. */
-  override destroy(): void {
-    this.#files.off('change', this.#onChange);
-    super.destroy();
-  }
-
   #connect(credentials: TlsCredentials, options: RequestOptions, onCreated: OnCreated): Duplex | undefined {
     this.#files.off('change', this.#onChange).on('change', this.#onChange);
     const begunIn = this.#generations.current;
-    const add = (socket: Duplex): void => {
+    const add = (socket: Duplex): (() => void) => {
       this.#sets.set(socket, credentials);
-      socket.once('close', this.#generations.add(socket));
+      const refuse = (): void => onCreated(outdated());
+      const forget = this.#generations.add({ socket, refuse, destroy: () => socket.destroy() });
+      // Upgraded connections and tunnels that are not open yet outlive `destroy()`.
+      socket.once('close', () => {
+        forget();
+        if (this.#generations.isEmpty) this.#files.off('change', this.#onChange);
+      });
+      return forget;
     };
     const given = { ...options, ...credentials.options };
+    let forgetProxy: (() => void) | undefined;
     const socket = PROTOTYPE.createConnection.call(this, given, (error, tunneled) => {
-      if (begunIn.isOver) tunneled?.destroy();
-      else if (tunneled) add(tunneled);
-      onCreated(begunIn.isOver ? outdated() : error, tunneled);
+      if (begunIn.isOver) {
+        tunneled?.destroy();
+        onCreated(outdated());
+        return;
+      }
+      if (tunneled) add(tunneled);
+      forgetProxy?.();
+      onCreated(error, tunneled);
     });
-    if (socket) add(socket);
+    if (socket) forgetProxy = add(socket);
     return socket;
   }
 
   readonly #onChange = ({ current, previous }: TlsFilesEvents['change'][0]): void => {
     const idle = new Set<Duplex | undefined>(Object.values(this.freeSockets).flat());
-    this.#generations.forEach((socket) => idle.has(socket) && socket.destroy());
+    this.#generations.forEach(({ socket }) => idle.has(socket) && socket.destroy());
     if (!isCaRemoved(previous, current)) return;
-    const end = (socket: Duplex): unknown => isInHandshake(socket) && socket.destroy(outdated());
     this.#files.reportEnded('httpsAgent', this.#generations.endAll(end));
   };
 
   readonly #onFree = (socket: Duplex): void => {
     if (this.#sets.get(socket) !== this.#files.current) socket.destroy();
   };
+}
+
+function end({ socket, refuse }: Connection): void {
+  if (isInHandshake(socket)) socket.destroy(outdated());
+  refuse();
 }
 
 function outdated(): TlsError {

@@ -129,20 +129,17 @@ function newDispatcher(
     override close(): Promise<void>;
     override close(callback: () => void): void;
     override close(callback?: () => void): Promise<void> | void {
-      // Until then, requests in flight may have to end.
-      const unfollow = (): void => void files.off('change', this.#onChange);
-      const closed = Promise.all([...this.#agents].map((agent) => agent.close()))
-        .finally(unfollow)
-        .then(() => {});
+      const closed = Promise.all([...this.#agents].map((agent) => this.#close(agent))).then(() => {});
       if (!callback) return closed;
       void closed.then(callback, callback);
     }
 
     override destroy(error?: Error | null | (() => void), callback?: () => void): Promise<void> {
-      files.off('change', this.#onChange);
       const reason = error instanceof Error ? error : null;
       const onDestroyed = typeof error === 'function' ? error : callback;
-      const destroyed = Promise.all([...this.#agents].map((agent) => agent.destroy(reason))).then(() => {});
+      const destroyed = Promise.all(
+        [...this.#agents].map((agent) => agent.destroy(reason).finally(() => this.#forget(agent))),
+      ).then(() => {});
       void destroyed.then(onDestroyed, onDestroyed);
       return destroyed;
     }
@@ -158,7 +155,13 @@ function newDispatcher(
       const connect: buildConnector.connector = (given, callback) => {
         this.#connector(given, (...result) => {
           const [, socket] = result;
-          if (socket) socket.once('close', this.#generations.add(socket));
+          if (socket) {
+            const forget = this.#generations.add(socket);
+            socket.once('close', () => {
+              forget();
+              this.#unfollow();
+            });
+          }
           callback(...result);
         });
       };
@@ -167,20 +170,28 @@ function newDispatcher(
       return { agent, generation: this.#generations.current };
     }
 
-    #close(agent: Agent): void {
-      const forget = (): boolean => this.#agents.delete(agent);
-      agent.close().then(forget, forget);
+    async #close(agent: Agent): Promise<void> {
+      await agent.close().finally(() => this.#forget(agent));
+    }
+
+    #forget(agent: Agent): void {
+      this.#agents.delete(agent);
+      this.#unfollow();
+    }
+
+    /** Until then, requests in flight and upgraded connections may have to end. */
+    #unfollow(): void {
+      if (this.#agents.size === 0 && this.#generations.isEmpty) files.off('change', this.#onChange);
     }
 
     readonly #onChange = ({ current, previous }: TlsFilesEvents['change'][0]): void => {
       const { agent } = this.#pool;
-      const isClosed = agent.closed;
+      const isOver = agent.closed || agent.destroyed;
       const earlier = [...this.#agents];
       const ending = isCaRemoved(previous, current) ? this.#generations.endAll() : undefined;
       this.#connector = this.#newConnector(current);
       this.#pool = this.#newPool();
-      this.#close(agent);
-      if (isClosed) this.#close(this.#pool.agent);
+      for (const pool of isOver ? [agent, this.#pool.agent] : [agent]) this.#close(pool).catch(() => {});
       if (ending === undefined) return;
       endEach(earlier);
       files.reportEnded('undiciDispatcher', ending);

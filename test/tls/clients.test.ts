@@ -77,7 +77,7 @@ test('an https.Agent presents the current certificate, keeps its connections mea
   }
   expect(connections()).toBe(20);
   agent.destroy();
-  expect(files.listenerCount('change')).toBe(0);
+  await expect.poll(() => files.listenerCount('change')).toBe(0);
 });
 
 test.each([{ maxSockets: 1 }, { maxTotalSockets: 1 }])(

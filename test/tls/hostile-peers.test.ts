@@ -2,18 +2,18 @@
 import { once } from 'node:events';
 import { createServer as createHttpServer } from 'node:http';
 import { createSecureServer } from 'node:http2';
-import { createServer, get, type AgentOptions } from 'node:https';
+import { createServer, get, type Agent, type AgentOptions } from 'node:https';
 import { connect as connectTcp } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { createServer as createTlsServer, type TLSSocket } from 'node:tls';
 
 import { FakeClock } from 'resilient-watcher/testing';
-import { httpsAgent, serveTls, sniCallback, undiciDispatcher } from 'resilient-watcher/tls';
+import { httpsAgent, serveTls, sniCallback, undiciDispatcher, type TlsFiles } from 'resilient-watcher/tls';
 import { upgrade } from 'undici';
-import { expect, onTestFinished, test } from 'vitest';
+import { describe, expect, onTestFinished, test } from 'vitest';
 
 import { heldTimers } from '../support/held-timers.js';
-import { both, client, dial, H2, mount, own, PREFACE } from '../support/leaving-ca.js';
+import { client, dial, H2, mount, own, PREFACE } from '../support/leaving-ca.js';
 import { listen } from '../support/tls-clients.js';
 
 const [MAJOR = 0] = process.versions.node.split('.').map(Number);
@@ -137,30 +137,48 @@ test('a host of sniCallback() keeps the CA of its clients when a set has none', 
   expect(await ask()).toBe('hello');
 });
 
-test.runIf(MAJOR >= 24)(
-  'httpsAgent() behind a proxy: tunnels end, a handshake in one is not used, and no request reaches the proxy',
-  async () => {
-    const { files, removeCa, publish } = mount(client);
-    const port = await listen(
-      createServer({ cert: own.chain, key: own.key }, (_request, response) => response.end('hello')),
-    );
-    const tunnels: Duplex[] = [];
-    let isOpen = true;
-    const proxy = createHttpServer();
-    proxy.on('connect', (_request, socket: Duplex) => {
-      tunnels.push(socket.on('error', () => {}));
-      socket.write('HTTP/1.1 200 OK\r\n\r\n');
-      if (isOpen) socket.pipe(connectTcp(port)).pipe(socket);
+/** A server behind a proxy, and an agent that asks it. */
+async function startProxied(agentFor: (proxyEnv: object) => Agent): Promise<{
+  readonly port: number;
+  readonly tunnels: Duplex[];
+  /** Whether the proxy answers. */
+  readonly proxy: { isOpen: boolean };
+  readonly agent: Agent;
+  readonly ask: () => Promise<string>;
+}> {
+  const port = await listen(
+    createServer({ cert: own.chain, key: own.key }, (_request, response) => response.end('hello')),
+  );
+  const tunnels: Duplex[] = [];
+  const state = { isOpen: true };
+  const proxy = createHttpServer();
+  proxy.on('connect', (_request, socket: Duplex) => {
+    tunnels.push(socket.on('error', () => {}));
+    if (state.isOpen) open(socket, port);
+  });
+  const agent = agentFor({ HTTPS_PROXY: `http://127.0.0.1:${await listen(proxy)}` });
+  onTestFinished(() => agent.destroy());
+  const ask = async (): Promise<string> =>
+    new Promise((resolve, reject) => {
+      get('https://localhost', { agent }, (response) => {
+        response.setEncoding('utf8').once('data', resolve);
+      }).on('error', reject);
     });
-    const proxyEnv = { HTTPS_PROXY: `http://127.0.0.1:${await listen(proxy)}` };
-    const agent = httpsAgent(files, { keepAlive: true, proxyEnv } as AgentOptions);
-    onTestFinished(() => agent.destroy());
-    const ask = async (): Promise<string> =>
-      new Promise((resolve, reject) => {
-        get('https://localhost', { agent }, (response) => {
-          response.setEncoding('utf8').once('data', resolve);
-        }).on('error', reject);
-      });
+  return { port, tunnels, proxy: state, agent, ask };
+}
+
+function open(tunnel: Duplex, port: number): void {
+  tunnel.write('HTTP/1.1 200 OK\r\n\r\n');
+  tunnel.pipe(connectTcp(port)).pipe(tunnel);
+}
+
+describe.runIf(MAJOR >= 24)('httpsAgent() behind a proxy', () => {
+  const proxied = (files: TlsFiles) =>
+    startProxied((proxyEnv) => httpsAgent(files, { keepAlive: true, proxyEnv } as AgentOptions));
+
+  test('asks for files that are started, and ends its tunnels when a CA is removed', async () => {
+    const { files, removeCa } = mount(client);
+    const { tunnels, ask } = await proxied(files);
     await expect(ask()).rejects.toMatchObject({ code: 'ERR_TLS_UNAVAILABLE' });
     expect(tunnels).toEqual([]);
     await files.start();
@@ -168,37 +186,81 @@ test.runIf(MAJOR >= 24)(
     const ended = tunnels.map((tunnel) => once(tunnel, 'close'));
     await removeCa();
     await Promise.all(ended);
+    expect(files.status().endedConnections).toBe(1);
     expect([await ask(), tunnels.length]).toEqual(['hello', 2]);
+  });
 
-    await publish(client, both);
-    isOpen = false;
-    const stuck = ask();
-    await expect.poll(() => tunnels.length).toBe(3);
-    await removeCa();
-    tunnels[2]?.pipe(connectTcp(port)).pipe(tunnels[2]);
-    await expect(stuck).rejects.toMatchObject({ code: 'ERR_TLS_CA' });
-  },
-);
+  test.each(['', ', and its agent was destroyed'])(
+    'fails a request whose tunnel is not open when a CA is removed%s',
+    async (isDestroyed) => {
+      const { files, removeCa } = mount(client);
+      const { port, tunnels, proxy, agent, ask } = await proxied(files);
+      await files.start();
+      proxy.isOpen = false;
+      const stuck = ask();
+      await expect.poll(() => tunnels.length).toBe(1);
+      if (isDestroyed) agent.destroy();
+      await removeCa();
+      // Although the proxy says nothing.
+      await expect(stuck).rejects.toMatchObject({ code: 'ERR_TLS_CA' });
+      const [tunnel] = tunnels as [Duplex];
+      const closed = once(tunnel, 'close');
+      open(tunnel, port);
+      await closed;
+      await expect.poll(() => files.listenerCount('change')).toBe(0);
+    },
+  );
+});
 
-test('an upgraded connection of undiciDispatcher() ends in 30 s', async () => {
-  const { files, removeCa } = mount(client);
+/** A server that upgrades each connection. */
+async function startUpgrading(): Promise<number> {
   const server = createServer({ cert: own.chain, key: own.key });
   server.on('upgrade', (_request, socket: Duplex) => {
     socket.on('error', () => {});
     socket.write('HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: Upgrade\r\n\r\n');
   });
-  const port = await listen(server);
-  const dispatcher = await undiciDispatcher(files, { connect: { servername: 'localhost' } });
-  onTestFinished(() => dispatcher.destroy());
-  const { socket } = await upgrade(`https://127.0.0.1:${port}`, { dispatcher, protocol: 'x' });
-  const closed = once(
-    socket.on('error', () => {}),
-    'close',
+  return listen(server);
+}
+
+/** Each with a connection that it has upgraded, and how it ends itself. */
+const UPGRADED = {
+  httpsAgent: async (files: TlsFiles, port: number) => {
+    const agent = httpsAgent(files);
+    const headers = { connection: 'Upgrade', upgrade: 'x' };
+    const request = get({ port, servername: 'localhost', agent, headers });
+    const [, socket] = (await once(request, 'upgrade')) as [unknown, Duplex];
+    const end = (): Promise<void> => {
+      agent.destroy();
+      return Promise.resolve();
+    };
+    return { socket, end };
+  },
+  undiciDispatcher: async (files: TlsFiles, port: number) => {
+    const dispatcher = await undiciDispatcher(files, { connect: { servername: 'localhost' } });
+    const { socket } = await upgrade(`https://127.0.0.1:${port}`, { dispatcher, protocol: 'x' });
+    return { socket, end: () => dispatcher.close() };
+  },
+};
+
+describe.each(['httpsAgent', 'undiciDispatcher'] as const)('an upgraded connection of %s()', (name) => {
+  test.each([false, true])(
+    'ends in 30 s when a CA is removed; its owner has ended before: %s',
+    async (isOver) => {
+      const { files, removeCa } = mount(client);
+      const { socket, end } = await UPGRADED[name](files, await startUpgrading());
+      const closed = once(
+        socket.on('error', () => {}),
+        'close',
+      );
+      if (isOver) await end();
+      const due = heldTimers();
+      await removeCa();
+      expect(due.length).toBeGreaterThan(0);
+      expect(socket.destroyed).toBe(false);
+      for (const callback of due) callback();
+      await closed;
+      if (!isOver) await end();
+      await expect.poll(() => files.listenerCount('change')).toBe(0);
+    },
   );
-  const due = heldTimers();
-  await removeCa();
-  expect(due.length).toBeGreaterThan(0);
-  expect(socket.destroyed).toBe(false);
-  for (const callback of due) callback();
-  await closed;
 });
