@@ -11,7 +11,7 @@ import {
 } from './action.js';
 import { delay, duration, each, httpMethod, refuseUnused, signalName, text } from './arguments.js';
 import { STOP_TIMEOUT_MS } from './child.js';
-import { EXIT, ExitError } from './exit-code.js';
+import { EXIT, UsageError } from './exit-code.js';
 import { oneLine } from './output.js';
 import type { Session } from './session.js';
 
@@ -152,7 +152,7 @@ function webhookOf(url: string, method: string | undefined): Action {
   try {
     return webhookAction({ url, method });
   } catch {
-    throw new ExitError(EXIT.usage, '--webhook must be an http(s) URL');
+    throw new UsageError('--webhook must be an http(s) URL');
   }
 }
 
@@ -162,7 +162,7 @@ function signalsOf({ signal: signals, pidFile, process: processName }: ActionFla
     return [];
   }
   if ((pidFile === undefined) === (processName === undefined)) {
-    throw new ExitError(EXIT.usage, '--signal needs either --pid-file or --process');
+    throw new UsageError('--signal needs either --pid-file or --process');
   }
   const target = pidFile === undefined ? { processName: processName ?? '' } : { pidFile };
   return signals.map((signal) => signalAction(signal, target));

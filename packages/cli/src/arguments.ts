@@ -2,9 +2,9 @@
 import { constants } from 'node:os';
 import { resolve } from 'node:path';
 
-import { InvalidArgumentError, type Command } from 'commander';
+import { InvalidArgumentError, type Command, type Option } from 'commander';
 
-import { EXIT, ExitError } from './exit-code.js';
+import { UsageError } from './exit-code.js';
 
 const UNITS_MS: Readonly<Record<string, number>> = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000 };
 
@@ -54,20 +54,29 @@ export function httpMethod(given: string): string {
   throw new InvalidArgumentError('It must be an HTTP method such as POST.');
 }
 
+/** The parsers of flags that may be given more than once. */
+const collecting = new WeakSet<object>();
+
 /** Collects the values of a flag that may be given more than once. */
 export function each<T>(read: (text: string) => T): (text: string, earlier: readonly T[] | undefined) => T[] {
-  return (text, earlier = []) => [...earlier, read(text)];
+  const collect = (text: string, earlier: readonly T[] = []): T[] => [...earlier, read(text)];
+  collecting.add(collect);
+  return collect;
+}
+
+/** Whether a flag may be given more than once. */
+export function isRepeatable({ parseArg }: Option): boolean {
+  return parseArg !== undefined && collecting.has(parseArg);
 }
 
 /** Refuses a flag with a value that is given twice, unless it collects its values. The last one would count. */
 export function refuseRepeated(command: Command): Command {
   for (const option of command.options) {
+    if (option.isBoolean() || isRepeatable(option)) continue;
     let values = 0;
     command.on(`option:${option.name()}`, () => {
       values += 1;
-      const isCollected = Array.isArray(command.getOptionValue(option.attributeName()));
-      if (values > 1 && (option.required || option.optional) && !isCollected)
-        command.error(`error: option '${option.flags}' is given twice`);
+      if (values > 1) command.error(`error: option '${option.flags}' is given twice`);
     });
   }
   return command;
@@ -92,7 +101,7 @@ export function refuseUnused<Flags extends object>(
   const unused = names.find((name) => flags[name] !== undefined);
   if (unused === undefined) return;
   const flag = unused.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
-  throw new ExitError(EXIT.usage, `--${flag} needs ${needed}`);
+  throw new UsageError(`--${flag} needs ${needed}`);
 }
 
 /** The arguments before the first `--`, and the command after it; undefined without `--`. */
@@ -103,16 +112,20 @@ export function splitCommand(args: readonly string[]): { own: string[]; command:
     : { own: args.slice(0, end), command: args.slice(end + 1) };
 }
 
+/** The flag of the commands that need a cluster, for `Command.option`. */
+export const KUBECONFIG_FLAG = [
+  '--kubeconfig <file>',
+  'use this kubeconfig, with @kubernetes/client-node (default: the credentials of the pod)',
+  text,
+] as const;
+
 /** Whether this is a container of a pod: kubelet tells all of them where the API server is. */
 export const isInPod = (env: NodeJS.ProcessEnv): boolean => Boolean(env['KUBERNETES_SERVICE_HOST']);
 
 /** @throws {ExitError} if there are neither a kubeconfig nor the credentials of a pod. */
 export function checkCluster(kubeConfig: string | undefined, env: NodeJS.ProcessEnv): void {
   if (kubeConfig !== undefined || isInPod(env)) return;
-  throw new ExitError(
-    EXIT.usage,
-    'there is no KUBERNETES_SERVICE_HOST, so this is not a pod; give --kubeconfig',
-  );
+  throw new UsageError('there is no KUBERNETES_SERVICE_HOST, so this is not a pod; give --kubeconfig');
 }
 
 /**
@@ -121,22 +134,18 @@ export function checkCluster(kubeConfig: string | undefined, env: NodeJS.Process
  * @throws {ExitError} if there is nothing to watch, a pattern, or the same twice.
  */
 export function checkPaths(paths: readonly string[], what = 'watch', flag = '--check'): void {
-  if (paths.includes('')) throw new ExitError(EXIT.usage, 'a path is empty');
+  if (paths.includes('')) throw new UsageError('a path is empty');
   const pattern = paths.find((path) => path.includes('*'));
   if (pattern !== undefined) {
-    throw new ExitError(
-      EXIT.usage,
-      `${pattern} matches nothing, and "*" is not expanded here; ${what} the directory`,
-    );
+    throw new UsageError(`${pattern} matches nothing, and "*" is not expanded here; ${what} the directory`);
   }
   const known = new Set<string>();
   for (const path of paths.map((each) => resolve(each))) {
-    if (known.has(path)) throw new ExitError(EXIT.usage, `${path} is given twice`);
+    if (known.has(path)) throw new UsageError(`${path} is given twice`);
     known.add(path);
   }
   if (paths.length > 0) return;
-  throw new ExitError(
-    EXIT.usage,
+  throw new UsageError(
     `no path is given: what follows a flag such as ${flag} is its value, and what follows -- is a command`,
   );
 }

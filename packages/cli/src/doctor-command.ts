@@ -7,7 +7,7 @@ import { diagnose, type Diagnosis, type Finding as FindingAtPath } from 'resilie
 import { durationText, errnoOf, isoTime } from 'resilient-watcher/internal';
 
 import { checkPaths, each, text } from './arguments.js';
-import { EXIT, ExitError } from './exit-code.js';
+import { EXIT, UsageError } from './exit-code.js';
 import type { Io } from './io.js';
 import { oneLine } from './output.js';
 import { findingsInManifests, type Finding as FindingInManifest } from './manifests.js';
@@ -45,7 +45,7 @@ Examples:
 /** Runs `doctor`. */
 async function runDoctor({ paths, flags, session }: Invocation<Flags>): Promise<void> {
   if (flags.manifest !== undefined) {
-    if (paths.length > 0) throw new ExitError(EXIT.usage, 'give paths or --manifest, not both');
+    if (paths.length > 0) throw new UsageError('give paths or --manifest, not both');
     const documents = [];
     for (const file of flags.manifest) documents.push(...(await documentsIn(file, session.io)));
     const findings = findingsInManifests(documents);
@@ -54,7 +54,7 @@ async function runDoctor({ paths, flags, session }: Invocation<Flags>): Promise<
     session.end(exitCodeFor(findings));
     return;
   }
-  if (paths.length === 0) throw new ExitError(EXIT.usage, 'give the paths to examine, or --manifest');
+  if (paths.length === 0) throw new UsageError('give the paths to examine, or --manifest');
   checkPaths(paths);
   const all: Finding[] = [];
   for (const path of paths) {
@@ -68,13 +68,13 @@ async function runDoctor({ paths, flags, session }: Invocation<Flags>): Promise<
 async function documentsIn(file: string, { stdin }: Io): Promise<unknown[]> {
   const name = file === '-' ? 'stdin' : file;
   const refuse = (says: string, cause: unknown): never => {
-    throw new ExitError(EXIT.usage, `${says}: ${(cause as Error).message}`);
+    throw new UsageError(`${says}: ${(cause as Error).message}`);
   };
   const reading = file === '-' ? readAll(stdin()) : readFile(file, 'utf8');
   const manifests = await reading.catch((cause: unknown) => {
     const errno = errnoOf(cause);
-    if (errno === 'ENOENT') throw new ExitError(EXIT.usage, `${name} does not exist`);
-    if (errno === 'EISDIR') throw new ExitError(EXIT.usage, `${name} is a directory; name the files in it`);
+    if (errno === 'ENOENT') throw new UsageError(`${name} does not exist`);
+    if (errno === 'EISDIR') throw new UsageError(`${name} is a directory; name the files in it`);
     return refuse(`${name} cannot be read`, cause);
   });
   let values: unknown[];
@@ -84,7 +84,7 @@ async function documentsIn(file: string, { stdin }: Io): Promise<unknown[]> {
     return refuse(`${name} is not YAML`, error);
   }
   // The command before the pipe may have failed.
-  if (!values.some(isManifest)) throw new ExitError(EXIT.usage, `${name} contains no manifest`);
+  if (!values.some(isManifest)) throw new UsageError(`${name} contains no manifest`);
   return values;
 }
 

@@ -25,3 +25,10 @@ export class ExitError extends Error {
     this.exitCode = exitCode;
   }
 }
+
+/** Ends the program because its command line is wrong. */
+export class UsageError extends ExitError {
+  constructor(message: string) {
+    super(EXIT.usage, message);
+  }
+}

@@ -4,7 +4,7 @@ import { createRequire } from 'node:module';
 import { Command, CommanderError, Option } from 'commander';
 
 import { refuseRepeated, splitCommand } from './arguments.js';
-import { EXIT, ExitError } from './exit-code.js';
+import { EXIT, ExitError, UsageError } from './exit-code.js';
 import type { Io } from './io.js';
 import { LOG_LEVELS, Output, print, visible, type OutputOptions } from './output.js';
 import { Session } from './session.js';
@@ -57,9 +57,9 @@ export async function main(args: readonly string[], io: Io): Promise<number> {
       const flags = command.opts<CommonFlags>();
       session = new Session(new Output({ json: flags.json ?? false, level: flags.logLevel }, io), io);
       if (given && !WITH_COMMAND.includes(each)) {
-        throw new ExitError(EXIT.usage, `${each} does not take a command after --`);
+        throw new UsageError(`${each} does not take a command after --`);
       }
-      if (given && !given[0]) throw new ExitError(EXIT.usage, 'no command is given after --');
+      if (given && !given[0]) throw new UsageError('no command is given after --');
       const invocation = { paths: command.args, flags, command: given ?? [], session };
       // The command may wait for something that never comes, such as an answer from a dead file server.
       await Promise.race([subcommand?.run(invocation), session.ended]);

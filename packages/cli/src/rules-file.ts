@@ -1,35 +1,14 @@
 /** `--config`: the rules of `watch` in a YAML file that is itself watched. */
+import { Command, type Option } from 'commander';
 import { ConfigLoader, FileProvider, yamlParser } from 'resilient-watcher/config';
 
-import { checkPaths, delay, duration, httpMethod, signalName, text } from './arguments.js';
+import { checkPaths, isRepeatable } from './arguments.js';
 import { EXIT, ExitError } from './exit-code.js';
 import { Session } from './session.js';
-import { prepareRule, type RuleFlags, type RuleOptions } from './watch-rule.js';
+import { addRuleFlags, prepareRule, type RuleFlags, type RuleOptions } from './watch-rule.js';
 
-/** Reads the value of a key. Throws an error that says what it must be. */
-type Read<T> = (value: unknown) => T;
-
-/** The keys of a rule: its flags on the command line, without the leading dashes. */
-const KEYS: {
-  readonly [K in Exclude<keyof RuleFlags, 'once'>]-?: readonly [key: string, Read<RuleFlags[K]>];
-} = {
-  check: ['check', one(text)],
-  cooldown: ['cooldown', one(delay)],
-  exec: ['exec', several(text)],
-  exitOnError: ['exit-on-error', yes],
-  initial: ['initial', yes],
-  pidFile: ['pid-file', one(text)],
-  poll: ['poll', one(duration)],
-  process: ['process', one(text)],
-  recursive: ['recursive', yes],
-  signal: ['signal', several(signalName)],
-  splay: ['splay', one(delay)],
-  stopSignal: ['stop-signal', one(signalName)],
-  stopTimeout: ['stop-timeout', one(delay)],
-  timeout: ['timeout', one(duration)],
-  webhook: ['webhook', several(text)],
-  webhookMethod: ['webhook-method', one(httpMethod)],
-};
+/** The keys of a rule are its flags on the command line, without the leading dashes. */
+const FLAGS = new Map(addRuleFlags(new Command()).options.map((flag) => [flag.name(), flag]));
 
 /** The rules in use, by their text, to recognize them in the next revision of the file. */
 type RunningRules = Map<string, Session>;
@@ -155,20 +134,31 @@ function ruleOf(
 }
 
 function flagsOf(given: Readonly<Record<string, unknown>>, wrong: Report): RuleFlags {
-  const known = Object.entries<readonly [string, Read<unknown>]>(KEYS);
   const flags = Object.entries(given).map(([key, value]) => {
-    const [flag = '', [, read] = []] = known.find(([, [each]]) => each === key) ?? [];
-    if (read) return [flag, valueOf(key, value, read, wrong)] as const;
-    const keys = ['paths', 'command', ...known.map(([, [each]]) => each)];
-    wrong(key, `unknown key; the keys are ${keys.join(', ')}`);
+    const flag = FLAGS.get(key);
+    if (flag) return [flag.attributeName(), valueOf(key, value, (each) => read(flag, each), wrong)] as const;
+    wrong(key, `unknown key; the keys are ${['paths', 'command', ...FLAGS.keys()].join(', ')}`);
     return [key, undefined] as const;
   });
   return Object.fromEntries(flags.filter(([, value]) => value !== undefined));
 }
 
-function valueOf<T>(key: string, value: unknown, read: Read<T>, wrong: Report): T | undefined {
+/** The value of a flag, as the command line has it. */
+function read(flag: Option, value: unknown): unknown {
+  if (flag.isBoolean()) return yes(value);
+  const parse = (each: string): unknown => flag.parseArg?.(each, undefined);
+  if (!isRepeatable(flag) || !Array.isArray(value)) return one(value, parse);
+  return elements(value, parse).flat();
+}
+
+function valueOf<T>(
+  key: string,
+  value: unknown,
+  reading: (value: unknown) => T,
+  wrong: Report,
+): T | undefined {
   try {
-    return read(value);
+    return reading(value);
   } catch (error) {
     wrong(error instanceof ElementError ? `${key}.${error.index}` : key, messageOf(error));
     return undefined;
@@ -191,29 +181,22 @@ function yes(value: unknown): true | undefined {
   throw new Error('It must be true or false.');
 }
 
-function one<T>(read: (text: string) => T): Read<T> {
-  return (value) => {
-    if (typeof value === 'string' || typeof value === 'number') return read(String(value));
-    throw new Error('It must be a string.');
-  };
+function one<T>(value: unknown, parse: (text: string) => T): T {
+  if (typeof value === 'string' || typeof value === 'number') return parse(String(value));
+  throw new Error('It must be a string.');
 }
 
-/** One value, or a list of them. */
-function several<T>(read: (text: string) => T): Read<T[]> {
-  return (value) => (Array.isArray(value) ? elements(value, read) : [one(read)(value)]);
-}
-
-function list(example: string): Read<string[]> {
+function list(example: string): (value: unknown) => string[] {
   return (value) => {
     if (!Array.isArray(value)) throw new Error(`It must be a list, as in ${example}.`);
     return elements(value, String);
   };
 }
 
-function elements<T>(values: readonly unknown[], read: (text: string) => T): T[] {
+function elements<T>(values: readonly unknown[], parse: (text: string) => T): T[] {
   return values.map((value, index) => {
     try {
-      return one(read)(value);
+      return one(value, parse);
     } catch (error) {
       throw new ElementError(index, messageOf(error));
     }

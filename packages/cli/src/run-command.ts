@@ -4,13 +4,14 @@ import { updateOf, type Action } from './action.js';
 import { addRunFlags, reloadActionOf, type RunFlags } from './action-flags.js';
 import { checkPaths, signalName } from './arguments.js';
 import { Child, forwardSignals } from './child.js';
-import { EXIT, ExitError } from './exit-code.js';
+import { UsageError } from './exit-code.js';
 import { addListenFlag, listen, type ListenFlags } from './listen.js';
 import type { Invocation, Subcommand } from './subcommand.js';
 import {
   addWatchFlags,
   createWatchers,
   missingPaths,
+  reportMissing,
   startWatchers,
   type WatchFlags,
 } from './watched-paths.js';
@@ -56,7 +57,7 @@ function reaction(text: string): Reaction {
 async function runRun({ paths, flags, command, session }: Invocation<Flags>): Promise<void> {
   checkPaths(paths);
   if (command.length === 0) {
-    throw new ExitError(EXIT.usage, 'no command is given; put it after --, as in -- /app/server');
+    throw new UsageError('no command is given; put it after --, as in -- /app/server');
   }
   session.becomeInit();
   const child = new Child(command, session, flags);
@@ -64,11 +65,8 @@ async function runRun({ paths, flags, command, session }: Invocation<Flags>): Pr
   const { onChange = 'SIGHUP' } = flags;
   const missing = (): string[] => missingPaths(watchers);
   const startWhenComplete = (): void => {
-    const absent = missing();
-    if (absent.length > 0) {
-      session.output.log('info', 'waiting', `waiting for ${absent.join(', ')}`, { missing: absent });
-      return;
-    }
+    reportMissing(missing(), session);
+    if (missing().length > 0) return;
     hasStarted = true;
     child.start();
   };

@@ -3,8 +3,8 @@ import { logTo, type StructuredLogger } from 'resilient-watcher';
 import { clusterClient } from 'resilient-watcher/kubernetes';
 import { PodSync } from '@resilient-watcher/sync-pods';
 
-import { checkCluster, delay, duration, each, text } from './arguments.js';
-import { EXIT, ExitError } from './exit-code.js';
+import { checkCluster, delay, duration, each, KUBECONFIG_FLAG, text } from './arguments.js';
+import { UsageError } from './exit-code.js';
 import { addListenFlag, listen, type ListenFlags } from './listen.js';
 import type { LOG_LEVELS, Output } from './output.js';
 import type { Invocation, Subcommand } from './subcommand.js';
@@ -57,11 +57,7 @@ function addSyncPodsCommand(command: Command): void {
       'do not patch a pod that has waited for longer; kubelet has updated it by then (default: 90s)',
       duration,
     )
-    .option(
-      '--kubeconfig <file>',
-      'use this kubeconfig, with @kubernetes/client-node (default: the credentials of the pod)',
-      text,
-    );
+    .option(...KUBECONFIG_FLAG);
   addListenFlag(command);
   command.addHelpText(
     'after',
@@ -92,12 +88,12 @@ function loggerTo(output: Output): StructuredLogger {
 async function runSyncPods({ flags, session, paths }: Invocation<Flags>): Promise<void> {
   const { namespace: namespaces, allNamespaces, kubeconfig: kubeConfig, splay, maxDelay } = flags;
   const { output, signal, io } = session;
-  if (paths[0] !== undefined) throw new ExitError(EXIT.usage, `sync-pods takes no path, got ${paths[0]}`);
+  if (paths[0] !== undefined) throw new UsageError(`sync-pods takes no path, got ${paths[0]}`);
   if ((namespaces === undefined) === (allNamespaces === undefined)) {
-    throw new ExitError(EXIT.usage, 'give either --namespace or --all-namespaces');
+    throw new UsageError('give either --namespace or --all-namespaces');
   }
   if (splay !== undefined && splay > (maxDelay ?? DEFAULT_MAX_DELAY_MS)) {
-    throw new ExitError(EXIT.usage, '--splay must be at most --max-delay');
+    throw new UsageError('--splay must be at most --max-delay');
   }
   checkCluster(kubeConfig, io.env);
   session.closeAtEnd(logTo(loggerTo(output)));

@@ -5,8 +5,8 @@ import { fileSink, TokenFile, TokenRefresher, type ResilientError, type TokenSin
 import { isoTime } from 'resilient-watcher/internal';
 import { kubeconfigSink, tokenRequestClient } from 'resilient-watcher/kubernetes';
 
-import { checkCluster, duration, each, httpUrl, isInPod, text } from './arguments.js';
-import { EXIT, ExitError } from './exit-code.js';
+import { checkCluster, duration, each, httpUrl, isInPod, KUBECONFIG_FLAG, text } from './arguments.js';
+import { EXIT, UsageError } from './exit-code.js';
 import { addListenFlag, listen, type ListenFlags } from './listen.js';
 import type { Session } from './session.js';
 import type { Invocation, Subcommand } from './subcommand.js';
@@ -55,11 +55,7 @@ function addTokenFlags(command: Command): void {
     )
     .option('--audience <name>', 'an audience of the token (repeatable; default: the API server)', each(text))
     .option('--expiration <duration>', 'the lifetime to request, at least 10m (default: 24h)', lifetime)
-    .option(
-      '--kubeconfig <file>',
-      'use this kubeconfig, with @kubernetes/client-node (default: the credentials of the pod)',
-      text,
-    )
+    .option(...KUBECONFIG_FLAG)
     .option('--once', 'exit after writing the file, with 1 if that fails');
   addListenFlag(command);
 }
@@ -114,7 +110,7 @@ async function checkOut(out: string): Promise<void> {
   const stats = await stat(out).catch(() => undefined);
   if (!stats || stats.isFile() || stats.isDirectory()) return;
   const what = `--out ${out} is a pipe, a socket or a device, and cannot be replaced`;
-  throw new ExitError(EXIT.usage, `${what}; write to a file, with --once, and read that`);
+  throw new UsageError(`${what}; write to a file, with --once, and read that`);
 }
 
 async function refresh(flags: TokenFlags, sink: TokenSink, session: Session): Promise<void> {
@@ -175,7 +171,7 @@ async function ownAccount(): Promise<ServiceAccountName> {
   const subject = /^system:serviceaccount:([^:]+):([^:]+)$/;
   const [, namespace, serviceAccount] = subject.exec(own?.subject ?? '') ?? [];
   if (namespace !== undefined && serviceAccount !== undefined) return { namespace, serviceAccount };
-  throw new ExitError(EXIT.usage, `there is no ServiceAccount token in ${POD_TOKEN}; give --service-account`);
+  throw new UsageError(`there is no ServiceAccount token in ${POD_TOKEN}; give --service-account`);
 }
 
 /** `token`: keeps a fresh ServiceAccount token in a file. */

@@ -9,6 +9,7 @@ import {
   addPollFlag,
   createWatchers,
   missingPaths,
+  reportMissing,
   startWatchers,
   type WatchFlags,
 } from './watched-paths.js';
@@ -58,10 +59,7 @@ async function runWait({ paths, flags, command, session }: Invocation<Flags>): P
   };
   const timer = timeout === undefined ? undefined : session.io.clock.schedule(giveUp, timeout);
   await startWatchers(watchers, session);
-  const absent = missing();
-  if (absent.length > 0) {
-    session.output.log('info', 'waiting', `waiting for ${absent.join(', ')}`, { missing: absent });
-  }
+  reportMissing(missing(), session);
   await complete.promise;
   timer?.cancel();
   for (const watcher of watchers) void watcher.close();

@@ -1,7 +1,7 @@
 import { Option, type Command } from 'commander';
 
 import { checkPaths, text } from './arguments.js';
-import { EXIT, ExitError } from './exit-code.js';
+import { UsageError } from './exit-code.js';
 import { addListenFlag, listen, type ListenFlags } from './listen.js';
 import type { Invocation, Subcommand } from './subcommand.js';
 import { addRuleFlags, prepareRule, type RuleFlags } from './watch-rule.js';
@@ -43,7 +43,7 @@ async function runWatch({ paths, flags, command, session }: Invocation<Flags>): 
   const { config } = flags;
   if (config === undefined) checkPaths(paths);
   else if (paths.length + command.length > 0) {
-    throw new ExitError(EXIT.usage, 'with --config, paths and commands belong in the rules of the file');
+    throw new UsageError('with --config, paths and commands belong in the rules of the file');
   }
   const start =
     config === undefined

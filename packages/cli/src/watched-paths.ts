@@ -66,6 +66,11 @@ export function missingPaths(watchers: readonly ResilientWatcher[], keys: readon
   });
 }
 
+/** Prints what is waited for. */
+export function reportMissing(missing: readonly string[], { output }: Session): void {
+  if (missing.length > 0) output.log('info', 'waiting', `waiting for ${missing.join(', ')}`, { missing });
+}
+
 /**
  * Resolves when the current contents of all paths are known. Does not wait longer than ten seconds for a file system that
  * does not answer.

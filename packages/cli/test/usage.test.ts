@@ -104,11 +104,11 @@ test.each([
   ],
   [
     'rules: [{ paths: [/tmp], exce: echo two }]',
-    'rules.0.exce: unknown key; the keys are paths, command, check, cooldown, exec, ',
+    'rules.0.exce: unknown key; the keys are paths, command, exec, signal, pid-file, ',
   ],
   [
     'rules: [{ paths: [/tmp], exce: false }]',
-    'rules.0.exce: unknown key; the keys are paths, command, check, cooldown, exec, ',
+    'rules.0.exce: unknown key; the keys are paths, command, exec, signal, pid-file, ',
   ],
   [
     'rules: [{ paths: [/tmp], webhok: http://h/, exec: [x] }]',
