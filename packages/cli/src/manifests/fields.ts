@@ -24,3 +24,25 @@ export function sourcesOf(volume: Fields, kind: string): Fields[] {
 export function text(value: unknown): string {
   return typeof value === 'string' ? value : '';
 }
+
+/** A pod, and where it is described. */
+export interface Pod {
+  /** The object it is in, such as `Deployment/web`. */
+  readonly where: string;
+  readonly namespace: string;
+  readonly labels: Fields;
+  readonly spec: Fields;
+  readonly volumes: ReadonlyMap<string, Fields>;
+  /** Those that run first and those that are attached later, too. */
+  readonly containers: readonly Fields[];
+}
+
+/** Whether kubelet updates the files of the volume. */
+export function isUpdated(volume: Fields): boolean {
+  return ['configMap', 'secret', 'projected', 'downwardAPI'].some((source) => source in volume);
+}
+
+/** The driver of a CSI volume may replace its files, too, as secrets-store does. */
+export function isReplaced(volume: Fields): boolean {
+  return isUpdated(volume) || 'csi' in volume;
+}

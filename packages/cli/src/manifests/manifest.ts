@@ -2,7 +2,7 @@
 import { describe } from 'resilient-watcher/internal';
 
 import { certificateFindings } from './certificate-findings.js';
-import { fields, list, sourcesOf, text, type Fields } from './fields.js';
+import { fields, isReplaced, isUpdated, list, sourcesOf, text, type Fields, type Pod } from './fields.js';
 import { finding, type Finding } from './finding.js';
 import { missingGroup } from './missing-group.js';
 import { serviceLinks } from './service-links.js';
@@ -21,13 +21,12 @@ export function findingsInManifests(documents: readonly unknown[]): Finding[] {
   const objects = documents.flatMap((document) => objectsIn(document, lists));
   const services = objects.filter(({ kind }) => kind === 'Service');
   return objects.flatMap((object) => {
-    const { kind, metadata } = object;
-    const where = `${text(kind)}/${text(fields(metadata)['name'])}`;
-    const { spec, labels } = podOf(object);
+    const where = `${text(object['kind'])}/${text(fields(object['metadata'])['name'])}`;
+    const pod = podOf(object, where);
     return [
       ...immutable(object, where),
-      ...podFindings(spec, claimsOf(object), where),
-      ...serviceLinks({ spec, labels, namespace: text(fields(metadata)['namespace']) }, services, where),
+      ...podFindings(pod, claimsOf(object)),
+      ...serviceLinks(pod, services),
     ];
   });
 }
@@ -43,18 +42,25 @@ function objectsIn(document: unknown, known: Set<Fields>): Fields[] {
   return typeof object['kind'] === 'string' ? [object] : [];
 }
 
-function immutable({ kind, immutable: isImmutable }: Fields, where: string): Finding[] {
-  if ((kind !== 'ConfigMap' && kind !== 'Secret') || isImmutable !== true) return [];
-  return [finding('IMMUTABLE', `${where} is immutable: it can be deleted, but never updated`)];
+function* immutable({ kind, immutable: isImmutable }: Fields, where: string): Iterable<Finding> {
+  if ((kind === 'ConfigMap' || kind === 'Secret') && isImmutable === true)
+    yield finding('IMMUTABLE', `${where} is immutable: it can be deleted, but never updated`);
 }
 
 /** The pod in a Pod, a CronJob, or anything with a pod template. */
-function podOf(object: Fields): { readonly spec: Fields; readonly labels: Fields } {
-  const spec = fields(object['spec']);
-  if (object['kind'] === 'Pod') return { spec, labels: fields(fields(object['metadata'])['labels']) };
-  const job = fields(fields(spec['jobTemplate'])['spec']);
-  const template = fields(('template' in spec ? spec : job)['template']);
-  return { spec: fields(template['spec']), labels: fields(fields(template['metadata'])['labels']) };
+function podOf(object: Fields, where: string): Pod {
+  const outer = fields(object['spec']);
+  const job = fields(fields(outer['jobTemplate'])['spec']);
+  const pod = object['kind'] === 'Pod' ? object : fields(('template' in outer ? outer : job)['template']);
+  const spec = fields(pod['spec']);
+  return {
+    where,
+    namespace: text(fields(object['metadata'])['namespace']),
+    labels: fields(fields(pod['metadata'])['labels']),
+    spec,
+    volumes: new Map(list(spec['volumes']).map((volume) => [text(volume['name']), volume])),
+    containers: ['initContainers', 'containers', 'ephemeralContainers'].flatMap((key) => list(spec[key])),
+  };
 }
 
 /** The volumes that a StatefulSet makes of its claims. */
@@ -62,78 +68,44 @@ function claimsOf({ spec }: Fields): string[] {
   return list(fields(spec)['volumeClaimTemplates']).map(({ metadata }) => text(fields(metadata)['name']));
 }
 
-function podFindings(spec: Fields, claims: readonly string[], where: string): Finding[] {
-  const volumes = new Map(list(spec['volumes']).map((volume) => [text(volume['name']), volume]));
-  const containers = ['initContainers', 'containers', 'ephemeralContainers'].flatMap((key) =>
-    list(spec[key]),
-  );
-  const updated = [...volumes.values()].filter(isUpdated);
-  return [
-    ...containers.flatMap((container) => [
-      ...subPaths(container, volumes, where),
-      ...fromEnvironment(container, where),
-      ...undefinedVolumes(container, [...volumes.keys(), ...claims], where),
-    ]),
-    ...images(volumes, where),
-    ...certificateFindings(volumes, containers, where),
-    ...trustFindings(volumes, containers, isReplaced, where),
-    ...updated.flatMap((volume) => expirations(volume, where)),
-    ...missingGroup(spec, containers, updated, where),
-  ];
+function* podFindings(pod: Pod, claims: readonly string[]): Iterable<Finding> {
+  const { where, volumes } = pod;
+  for (const container of pod.containers) {
+    yield* mounts(container, claims, pod);
+    yield* fromEnvironment(container, `${where}: container ${text(container['name'])}`);
+  }
+  for (const [name, volume] of volumes) {
+    if ('image' in volume)
+      yield finding('IMAGE_VOLUME', `${where}: volume ${name} is the contents of an image`);
+  }
+  yield* certificateFindings(pod);
+  yield* trustFindings(pod);
+  for (const [name, volume] of volumes) if (isUpdated(volume)) yield* expirations(volume, name, where);
+  yield* missingGroup(pod);
 }
 
-/** Whether kubelet updates the files of the volume. */
-function isUpdated(volume: Fields): boolean {
-  return ['configMap', 'secret', 'projected', 'downwardAPI'].some((source) => source in volume);
-}
-
-/** The driver of a CSI volume may replace its files, too, as secrets-store does. */
-function isReplaced(volume: Fields): boolean {
-  return isUpdated(volume) || 'csi' in volume;
-}
-
-function undefinedVolumes(container: Fields, names: readonly string[], where: string): Finding[] {
-  return list(container['volumeMounts'])
-    .map((mount) => text(mount['name']))
-    .filter((name) => !names.includes(name))
-    .map((name) => {
+function* mounts(container: Fields, claims: readonly string[], { where, volumes }: Pod): Iterable<Finding> {
+  for (const mount of list(container['volumeMounts'])) {
+    const volume = text(mount['name']);
+    if (!volumes.has(volume) && !claims.includes(volume)) {
       const place = `${where}: container ${text(container['name'])}`;
-      return finding('UNDEFINED_VOLUME', `${place} mounts volume ${name}, which is not defined`);
-    });
+      yield finding('UNDEFINED_VOLUME', `${place} mounts volume ${volume}, which is not defined`);
+    }
+    const isPart = text(mount['subPath'] ?? mount['subPathExpr']) !== '';
+    if (!isPart || !isReplaced(volumes.get(volume) ?? {})) continue;
+    const place = `${text(mount['mountPath'])} of container ${text(container['name'])}`;
+    yield finding('SUBPATH', `${where}: ${place} mounts a subPath of volume ${volume}`);
+  }
 }
 
-function subPaths(container: Fields, volumes: ReadonlyMap<string, Fields>, where: string): Finding[] {
-  return list(container['volumeMounts'])
-    .filter((mount) => text(mount['subPath'] ?? mount['subPathExpr']) !== '')
-    .filter((mount) => {
-      return isReplaced(volumes.get(text(mount['name'])) ?? {});
-    })
-    .map((mount) => {
-      const place = `${text(mount['mountPath'])} of container ${text(container['name'])}`;
-      return finding('SUBPATH', `${where}: ${place} mounts a subPath of volume ${text(mount['name'])}`);
-    });
-}
-
-function fromEnvironment(container: Fields, where: string): Finding[] {
-  const place = `${where}: container ${text(container['name'])}`;
+function* fromEnvironment(container: Fields, place: string): Iterable<Finding> {
   const variables = list(container['env']).map((variable) => fields(variable['valueFrom']));
   const isObject =
     list(container['envFrom']).some((source) => 'secretRef' in source || 'configMapRef' in source) ||
     variables.some((from) => 'secretKeyRef' in from || 'configMapKeyRef' in from);
-  return [
-    ...(isObject
-      ? [finding('ENV_FROM', `${place} takes environment variables from Secrets or ConfigMaps`)]
-      : []),
-    ...(variables.some((from) => 'fileKeyRef' in from)
-      ? [finding('ENV_FILE', `${place} takes environment variables from a file`)]
-      : []),
-  ];
-}
-
-function images(volumes: ReadonlyMap<string, Fields>, where: string): Finding[] {
-  return [...volumes]
-    .filter(([, volume]) => 'image' in volume)
-    .map(([name]) => finding('IMAGE_VOLUME', `${where}: volume ${name} is the contents of an image`));
+  if (isObject) yield finding('ENV_FROM', `${place} takes environment variables from Secrets or ConfigMaps`);
+  if (variables.some((from) => 'fileKeyRef' in from))
+    yield finding('ENV_FILE', `${place} takes environment variables from a file`);
 }
 
 /** The default of `expirationSeconds`; the API server stores it. Any other value was chosen on purpose. */
@@ -142,25 +114,18 @@ const HOUR_SECONDS = 3_600;
 /** The least lifetimes that the API server accepts. */
 const LEAST_SECONDS = { expirationSeconds: 600, maxExpirationSeconds: HOUR_SECONDS };
 
-function expirations(volume: Fields, where: string): Finding[] {
-  const name = text(volume['name']);
+function* expirations(volume: Fields, name: string, where: string): Iterable<Finding> {
   const tokens = sourcesOf(volume, 'serviceAccountToken');
   const parts = [...tokens, ...sourcesOf(volume, 'podCertificate')];
-  return [
-    ...tokens
-      .filter(({ expirationSeconds: seconds = HOUR_SECONDS }) => seconds === HOUR_SECONDS)
-      .map(() =>
-        finding(
-          'LONG_PROJECTION',
-          `${where}: the token in volume ${name} has the default expirationSeconds of one hour`,
-        ),
-      ),
-    ...Object.entries(LEAST_SECONDS).flatMap(([field, least]) =>
-      parts
-        .filter((part) => Number(part[field]) < least)
-        .map((part) =>
-          finding('EXPIRATION_REFUSED', `${where}: ${field} in volume ${name} is ${String(part[field])}`),
-        ),
-    ),
-  ];
+  for (const { expirationSeconds: seconds = HOUR_SECONDS } of tokens) {
+    if (seconds !== HOUR_SECONDS) continue;
+    const what = `the token in volume ${name} has the default expirationSeconds of one hour`;
+    yield finding('LONG_PROJECTION', `${where}: ${what}`);
+  }
+  for (const [field, least] of Object.entries(LEAST_SECONDS)) {
+    for (const { [field]: seconds } of parts) {
+      if (Number(seconds) < least)
+        yield finding('EXPIRATION_REFUSED', `${where}: ${field} in volume ${name} is ${String(seconds)}`);
+    }
+  }
 }

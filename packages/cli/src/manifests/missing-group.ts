@@ -1,14 +1,10 @@
 /** Finds pods whose user cannot read the mounted files. */
-import { fields, list, text, type Fields } from './fields.js';
+import { fields, isUpdated, list, text, type Fields, type Pod } from './fields.js';
 import { finding, type Finding } from './finding.js';
 
 /** A non-root pod without `fsGroup`, unless its user owns the files. */
-export function missingGroup(
-  spec: Fields,
-  containers: readonly Fields[],
-  updated: readonly Fields[],
-  where: string,
-): Finding[] {
+export function missingGroup({ where, spec, volumes, containers }: Pod): Finding[] {
+  const updated = [...volumes.values()].filter(isUpdated);
   const context = fields(spec['securityContext']);
   if (updated.length === 0 || 'fsGroup' in context) return [];
   const contexts = [context, ...containers.map((container) => fields(container['securityContext']))];

@@ -1,10 +1,10 @@
 /** Finds pods in which Kubernetes sets variables for a Service beside, or under the prefix of, those of the program. */
-import { fields, list, text, type Fields } from './fields.js';
+import { fields, list, text, type Fields, type Pod } from './fields.js';
 import { finding, type Finding } from './finding.js';
 
 /** A Service named `app` sets `APP_PORT=tcp://…` in every pod of its namespace without `enableServiceLinks: false`. */
-export function serviceLinks(pod: Pod, services: readonly Fields[], where: string): Finding[] {
-  const { spec, labels, namespace } = pod;
+export function serviceLinks(pod: Pod, services: readonly Fields[]): Finding[] {
+  const { where, spec, labels, namespace } = pod;
   if (spec['enableServiceLinks'] === false || list(spec['containers']).length === 0) return [];
   const names = ['initContainers', 'containers']
     .flatMap((key) => list(spec[key]))
@@ -22,13 +22,6 @@ export function serviceLinks(pod: Pod, services: readonly Fields[], where: strin
       const message = `${where}: the Service ${name} sets ${prefix}PORT=tcp://… in its containers, where a program may read it as its own`;
       return [finding('SERVICE_LINKS', message)];
     });
-}
-
-/** A pod, as far as it matters here. */
-interface Pod {
-  readonly spec: Fields;
-  readonly labels: Fields;
-  readonly namespace: string;
 }
 
 function selects(service: Fields, labels: Fields): boolean {
