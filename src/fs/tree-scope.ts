@@ -44,14 +44,9 @@ export class TreeScope {
     return true;
   }
 
-  /** Whether this path was removed, and nothing below it was added again. */
-  isRemoved(key: string): boolean {
-    return !this.includes(key) && !this.#hasCallsBelow(key);
-  }
-
   /** Whether this path need not be visited. The caller has visited the directories above it. */
   leavesOut(key: string): boolean {
-    return this.#ignore.matches(key) || this.isRemoved(key);
+    return this.#ignore.matches(key) || (!this.includes(key) && !this.#hasCallsBelow(key));
   }
 
   /** Whether a pattern matches this path, or a directory above it and below `top`. */

@@ -350,12 +350,7 @@ export const MUTANTS = [
     'if ((yield* publishedRevision(volume)) === revision) break;',
     'break;',
   ],
-  [
-    'ignore is not asked',
-    'fs/tree-scope.ts',
-    'return this.#ignore.matches(key) || this.isRemoved(key);',
-    'return this.isRemoved(key);',
-  ],
+  ['ignore is not asked', 'fs/tree-scope.ts', 'return this.#ignore.matches(key) || (', 'return ('],
   ['links to directories are always followed', look, '&& options.followLinks) {', ') {'],
   ['content: false is not asked', 'fs/read-limits.ts', 'content === false || this.#files', 'this.#files'],
   [

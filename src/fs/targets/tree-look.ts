@@ -34,7 +34,7 @@ import { childOf, nameOf } from '../tree-key.js';
 import { isDataLink, isVolumeInGap, looksLikeVolume } from '../volume-entries.js';
 import { DATA_LINK, isUserVisible } from '../volume-layout.js';
 import { fileAt, unreadFile, type FilePlace, type FileWanted } from './file.js';
-import type { TreeLookOptions, TreeNodes, Visited } from './tree-nodes.js';
+import type { TreeDirectory, TreeLookOptions, TreeNodes, Visited } from './tree-nodes.js';
 import type { TreeVisits } from './tree-visits.js';
 import { readTreeVolume } from './tree-volume.js';
 import { KnownVolume } from './volume.js';
@@ -47,6 +47,13 @@ export type TreeLookResult =
   | 'unstable'
   /** The root was replaced. */
   | Moved;
+
+/** What listing a directory has shown. */
+interface Listed extends Pick<TreeDirectory, 'names' | 'isHiding'> {
+  readonly isVolume: boolean;
+  /** After the inode was looked up, and before the listing, monotonic ms. */
+  readonly seenAt: number;
+}
 
 /** Visits entries until nothing is left to visit. */
 export class TreeLook {
@@ -252,18 +259,7 @@ export class TreeLook {
 
   #setDirectory(
     { key, path, way, stat, isLinked }: Visited,
-    {
-      names,
-      isHiding,
-      isVolume,
-      seenAt,
-    }: {
-      readonly names: Set<string>;
-      readonly isHiding: boolean;
-      readonly isVolume: boolean;
-      /** After the inode was looked up, and before the listing, monotonic ms. */
-      readonly seenAt: number;
-    },
+    { names, isHiding, isVolume, seenAt }: Listed,
   ): void {
     const { options } = this.#look;
     const known = this.#nodes.directories.get(key);

@@ -164,7 +164,7 @@ export class TreeFiles {
     const [nodes, options] = [this.#nodes, this.#options];
     const { directories } = root;
     yield* nextSlice();
-    if (nodes.haveFilesChanged) this.#files = copyOf(nodes.files, this.#files, options.isRecursive);
+    if (nodes.haveFilesChanged) this.#files = copyOf(nodes.files, options.isRecursive);
     yield* nextSlice();
     if (
       nodes.haveDirectoriesChanged ||
@@ -185,14 +185,11 @@ export class TreeFiles {
   }
 }
 
-/** The files of a tree are in no particular order. @param before the last copy. */
-function copyOf(files: Files, before: Files, isRecursive: boolean): Files {
+/** In order; the files of a tree are in no particular one. */
+function copyOf(files: Files, isRecursive: boolean): Files {
   if (isRecursive) return new Map(files);
-  // Almost in order, which takes no longer than to go through them.
-  const keys = [...before.keys()].filter((key) => files.has(key));
-  for (const key of files.keys()) if (!before.has(key)) keys.push(key);
   const copy = new Map<string, FileSnapshot>();
-  for (const key of keys.sort()) {
+  for (const key of [...files.keys()].sort()) {
     const file = files.get(key);
     if (file) copy.set(key, file);
   }
