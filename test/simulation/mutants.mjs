@@ -50,8 +50,8 @@ export const MUTANTS = [
   [
     'a volume in the gap of a swap is no volume',
     volume,
-    'if (!found?.isDirectory()) return (yield* wereRetargeted(links, disk.afresh)) ? MOVED : gap;',
-    'if (!found?.isDirectory()) return undefined;',
+    'if (!found?.isDirectory()) {',
+    'if (!found?.isDirectory()) return undefined;\n  if (false) {',
   ],
   [
     'a group is not proven',
@@ -267,8 +267,8 @@ export const MUTANTS = [
   [
     'a revision that was swapped and removed is a gap',
     volume,
-    '(yield* wereRetargeted(links, disk.afresh)) ? MOVED : gap',
-    'gap',
+    'if (yield* wereRetargeted(links, afresh)) return MOVED;',
+    '',
   ],
   [
     'start() does not wait for the first report',

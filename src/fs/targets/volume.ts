@@ -81,7 +81,9 @@ export function* publishedIn(
   const linkStat = yield* disk.lstat(link);
   if (!linkStat?.isSymbolicLink()) return undefined;
   const target = yield* disk.readlink(link);
-  const isOwn = target !== undefined && isEntryName(target);
+  // It was replaced, or a directory above it was renamed away.
+  if (target === undefined) return MOVED;
+  const isOwn = isEntryName(target);
   const consulted = {
     get directories() {
       const entries = isOwn && isUserVisible(target) ? [DATA_LINK, target] : [DATA_LINK];
@@ -89,7 +91,6 @@ export function* publishedIn(
     },
   };
   const gap = { kind: 'missing', isGap: true, changedNs: stat.mtimeNs, consulted } as const;
-  if (target === undefined) return gap;
   const path = within(directory, target);
   const found = isOwn ? yield* disk.lstat(path) : undefined;
   // The link may lead anywhere.
@@ -97,8 +98,12 @@ export function* publishedIn(
     return { kind: 'unreadable', error: targetError('ERR_TARGET_LAYOUT', link), consulted };
   }
   const links = linkAt(link, target, linkStat);
-  // It may have been removed because there is another one by now.
-  if (!found?.isDirectory()) return (yield* wereRetargeted(links, disk.afresh)) ? MOVED : gap;
+  if (!found?.isDirectory()) {
+    // It may have been removed because there is another one by now, or a directory above it was away for a moment.
+    const { afresh } = disk;
+    if (yield* wereRetargeted(links, afresh)) return MOVED;
+    return (yield* afresh.lstat(path))?.isDirectory() ? MOVED : gap;
+  }
   const turn = {
     links,
     retargetedNs: linkStat.ctimeNs,
