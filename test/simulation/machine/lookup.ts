@@ -75,6 +75,7 @@ export function lookup(viewer: Viewer, path: string, end: AtTheEnd, creates = fa
     if (inode.kind === 'link' && (!isLast || end === 'follow' || (isDirectory && end === 'keep'))) {
       if ((links += 1) > MAX_LINKS) throw new Errno('ELOOP');
       if (inode.leadsTo) {
+        assertMayFollow(viewer, inode);
         at = inode.leadsTo;
         last = '.';
         continue;
@@ -96,6 +97,11 @@ export function lookup(viewer: Viewer, path: string, end: AtTheEnd, creates = fa
   }
   if (at.mount.isHung) throw new Stuck(at.mount);
   return { parent: at, name: last, place: at, isDirectory };
+}
+
+/** Before a link of `/proc` that leads to an object is read or followed. @throws {Errno} EACCES for another user. */
+export function assertMayFollow({ uid }: User, link: Inode): void {
+  if (uid !== 0 && uid !== link.uid) throw new Errno('EACCES');
 }
 
 /** @throws {Errno} ENAMETOOLONG */

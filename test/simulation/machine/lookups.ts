@@ -2,7 +2,7 @@
 import { pathForCall } from '../../../src/core/path-bytes.js';
 import { Errno } from './errors.js';
 import { DirectoryEntry, type Stat } from './inode.js';
-import { existing, isAllowed, lookup, READ } from './lookup.js';
+import { assertMayFollow, existing, isAllowed, lookup, READ } from './lookup.js';
 import { pathOf } from './mounts.js';
 import type { Process } from './process.js';
 
@@ -57,6 +57,7 @@ export const lookupCalls = {
     else {
       const { inode } = existing(lookup(process, path, 'keep')).entry;
       if (inode.kind !== 'link') throw new Errno('EINVAL');
+      if (inode.leadsTo) assertMayFollow(process, inode);
       ({ target } = inode);
     }
     return encoding === 'buffer' ? bytesOf(target) : lossy(target);

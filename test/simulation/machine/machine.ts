@@ -1,6 +1,6 @@
 /**
  * A computer in memory: file systems, mounts, processes, and the queues of events that the kernel keeps for them.
- * `test/kernel/simulated-machine.test.ts` compares it with the kernel of Linux.
+ * `test/kernel/simulated-machine.test.ts` and `simulated-roots.test.ts` compare it with the kernel of Linux.
  *
  * Not modeled, because nothing here depends on it:
  * - ACLs, capabilities, extended attributes, supplementary groups, immutable files, quotas, access times, leases, locks
