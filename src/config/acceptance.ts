@@ -1,14 +1,12 @@
 import type { ConfigProblem } from './config-error.js';
-import type { Layer, Reading } from './merge.js';
+import type { Layer } from './merge.js';
 import type { LoadedSource } from './loaded-source.js';
 import type { Verdict } from './validation.js';
 
-/** Which pending values were accepted. */
+/** What has become of pending values. A source whose values were accepted is no longer pending. */
 interface Acceptance<T> {
   /** The configuration that was accepted last, if any. */
   readonly accepted: { readonly config: T } | undefined;
-  /** The sources whose pending values were accepted, with what was accepted of them before. */
-  readonly before: ReadonlyMap<LoadedSource, Reading>;
   /** Why the values that are still pending were not accepted. */
   readonly problems: readonly ConfigProblem[];
 }
@@ -31,20 +29,19 @@ export async function acceptPending<T>(
   validate: (layers: readonly Layer[]) => Promise<Verdict<T>>,
 ): Promise<Acceptance<T>> {
   const pending = (): readonly LoadedSource[] => sources.filter((source) => source.isPending);
-  const before = new Map<LoadedSource, Reading>();
   let accepted: { readonly config: T } | undefined;
   /** Returns why these values are not accepted. */
   const attempt = async (chosen: readonly LoadedSource[]): Promise<readonly ConfigProblem[]> => {
     const verdict = await validate(sources.map((source) => source.layer(chosen.includes(source))));
     if ('problems' in verdict) return verdict.problems;
-    for (const source of chosen) before.set(source, source.accept());
+    for (const source of chosen) source.accept();
     accepted = verdict;
     return [];
   };
   const all = pending();
-  if (all.length === 0) return { accepted, before, problems: [] };
+  if (all.length === 0) return { accepted, problems: [] };
   let problems = await attempt(all);
-  if (accepted || all.length === 1) return { accepted, before, problems };
+  if (accepted || all.length === 1) return { accepted, problems };
   const together = all.filter((source) => fresh.has(source));
   if (together.length > 1 && together.length < all.length) await attempt(together);
   for (let left = Infinity; pending().length < left;) {
@@ -52,5 +49,5 @@ export async function acceptPending<T>(
     problems = [];
     for (const source of pending()) problems = [...problems, ...(await attempt([source]))];
   }
-  return { accepted, before, problems };
+  return { accepted, problems };
 }

@@ -320,7 +320,8 @@ export class ConfigLoader<T = ConfigMap> extends Component<ConfigLoaderEvents<T>
     fresh: ReadonlySet<LoadedSource>,
     related: ReadonlySet<LoadedSource>,
   ): Promise<Accepted> {
-    const { accepted, before, problems } = await acceptPending(this.#sources, fresh, this.#validate);
+    const pending = this.#sources.filter((source) => source.isPending);
+    const { accepted, problems } = await acceptPending(this.#sources, fresh, this.#validate);
     const previous = this.#current;
     if (!accepted || !previous) return { problems };
     if (!this.#use(accepted.config)) return { problems, result: 'unchanged' };
@@ -328,10 +329,8 @@ export class ConfigLoader<T = ConfigMap> extends Component<ConfigLoaderEvents<T>
     const { signal } = this.lifetime;
     const error = trial && (await faultOf(accepted.config, trial, { clock, signal }));
     if (!error) return { problems, result: 'accepted' };
-    for (const [source, reading] of before) {
-      source.revert(reading, problemAt(error.code, source.name, error.message));
-    }
-    const reverted = this.#sources.filter((source) => before.has(source));
+    const reverted = pending.filter((source) => !source.isPending);
+    for (const source of reverted) source.revert(problemAt(error.code, source.name, error.message));
     this.#reverted.add([...related, ...reverted]);
     this.recordError(error);
     this.#use(previous.config);

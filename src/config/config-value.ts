@@ -40,7 +40,12 @@ export function configMapOf(value: unknown, source: string): ConfigMap {
 export function keyProblem(path: readonly string[]): string | undefined {
   if (path.length > MAX_DEPTH) return `nested more than ${MAX_DEPTH} levels deep`;
   const bad = path.find((key) => POLLUTING_KEYS.includes(key));
-  return bad === undefined ? undefined : `the key "${bad}" is not allowed`;
+  return bad === undefined ? undefined : notAllowed(bad);
+}
+
+/** What is wrong with a key that reaches the prototype. */
+export function notAllowed(key: string): string {
+  return `the key "${key}" is not allowed`;
 }
 
 /** @param path of the map. Changed in place below the map, because a copy for each value would be most of the work. */
@@ -48,7 +53,7 @@ function copyMap(map: Readonly<Record<string, unknown>>, source: string, path: s
   const copy: Record<string, ConfigValue> = {};
   for (const key of Object.keys(map)) {
     path.push(key);
-    if (POLLUTING_KEYS.includes(key)) throw refused(source, path, `the key "${key}" is not allowed`);
+    if (POLLUTING_KEYS.includes(key)) throw refused(source, path, notAllowed(key));
     if (map[key] !== undefined) copy[key] = copyValue(map[key], source, path);
     path.pop();
   }
@@ -83,6 +88,18 @@ export function kindOf(value: unknown): string {
   if (value === null || value === undefined) return String(value);
   if (Array.isArray(value)) return 'an array';
   return typeof value === 'object' ? 'an instance of a class' : `a ${typeof value}`;
+}
+
+/** JavaScript would change such a number in silence. */
+export const UNSAFE_NUMBER =
+  'an integer beyond ±(2^53 - 1) loses digits, and a number beyond ±1.8e308 is infinite; write it as a string, in quotes';
+
+/** Whether a number that was written like this is not the number that JavaScript has read. */
+export function isUnsafeNumber(value: unknown, text: string): boolean {
+  // `.inf` of YAML has no digits.
+  if (typeof value !== 'number' || !/\d/.test(text)) return false;
+  const isInteger = /^[-+]?(?:\d+|0x[\da-f]+|0o[0-7]+)$/i.test(text);
+  return Math.abs(value) > (isInteger ? Number.MAX_SAFE_INTEGER : Number.MAX_VALUE);
 }
 
 /** The value with this path; undefined if there is none. */

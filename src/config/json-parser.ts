@@ -1,9 +1,9 @@
 import type * as Jsonc from 'jsonc-parser';
 
 import { exportsOf, PackageError } from '../core/package-error.js';
-import { MAX_DEPTH } from './config-value.js';
+import { isUnsafeNumber, MAX_DEPTH, notAllowed, UNSAFE_NUMBER } from './config-value.js';
 import type { ConfigParser } from './parser.js';
-import { isUnsafeNumber, parseFailure, UNSAFE_NUMBER } from './problems.js';
+import { parseFailure } from './problems.js';
 import { placeAt, type Place } from './places.js';
 
 /**
@@ -77,7 +77,7 @@ function check(
         const keys = open.at(-1);
         if (keys?.has(key)) refuse(`duplicate key "${key}"`, line, character);
         // `parse` of the package would make it the prototype.
-        if (key === '__proto__') refuse(`the key "${key}" is not allowed`, line, character);
+        if (key === '__proto__') refuse(notAllowed(key), line, character);
         keys?.add(key);
       },
       onLiteralValue: (value, offset, length, line, character) => {

@@ -62,6 +62,8 @@ export class LoadedSource {
   readonly #reader: SourceReader;
   readonly #ports: SourcePorts;
   #accepted = NOTHING;
+  /** What was accepted before that. */
+  #before = NOTHING;
   #pending: Reading | undefined;
   /** Values that were in use and are not tried again, and why. */
   #reverted: { readonly reading: Reading; readonly problem: ConfigProblem } | undefined;
@@ -141,18 +143,18 @@ export class LoadedSource {
     return { source: this.name, values, ignoresCase, setsPaths, placeOf };
   }
 
-  /** Accepts the pending values into the configuration. Returns what was accepted before. */
-  accept(): Reading {
-    const before = this.#accepted;
-    this.#accepted = this.#pending ?? before;
+  /** Accepts the pending values into the configuration. */
+  accept(): void {
+    if (!this.#pending) return;
+    this.#before = this.#accepted;
+    this.#accepted = this.#pending;
     this.#pending = undefined;
-    return before;
   }
 
-  /** Returns to what was accepted before. */
-  revert(before: Reading, problem: ConfigProblem): void {
+  /** Returns to what was in the configuration before. */
+  revert(problem: ConfigProblem): void {
     this.#reverted = { reading: this.#accepted, problem };
-    this.#accepted = before;
+    this.#accepted = this.#before;
   }
 
   /** Makes reverted values pending again: another source that was reverted with this one has changed. */

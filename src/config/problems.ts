@@ -55,18 +55,6 @@ export function parseFailure(
   return configError('ERR_CONFIG_PARSE', '', message, { line, column });
 }
 
-/** JavaScript would change such a number in silence. */
-export const UNSAFE_NUMBER =
-  'an integer beyond ±(2^53 - 1) loses digits, and a number beyond ±1.8e308 is infinite; write it as a string, in quotes';
-
-/** Whether a number that was written like this is not the number that JavaScript has read. */
-export function isUnsafeNumber(value: unknown, text: string): boolean {
-  // `.inf` of YAML has no digits.
-  if (typeof value !== 'number' || !/\d/.test(text)) return false;
-  const isInteger = /^[-+]?(?:\d+|0x[\da-f]+|0o[0-7]+)$/i.test(text);
-  return Math.abs(value) > (isInteger ? Number.MAX_SAFE_INTEGER : Number.MAX_VALUE);
-}
-
 /** The error for a configuration that cannot be used, with all of its problems. */
 export function invalid(problems: readonly ConfigProblem[], cause?: Error): ConfigError {
   const separator = problems.length === 1 ? ' ' : '\n  ';

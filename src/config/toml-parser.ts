@@ -1,8 +1,9 @@
 import type * as Toml from 'smol-toml';
 
 import { PackageError } from '../core/package-error.js';
+import { UNSAFE_NUMBER } from './config-value.js';
 import type { ConfigParser } from './parser.js';
-import { parseFailure, UNSAFE_NUMBER } from './problems.js';
+import { parseFailure } from './problems.js';
 
 const INVALID = 'not valid TOML, or a duplicate key';
 

@@ -1,7 +1,7 @@
 /** The values of a YAML document, with aliases and merge keys (https://yaml.org/type/merge.html): `<<: *base`. */
 import type * as Yaml from 'yaml';
 
-import { isUnsafeNumber, UNSAFE_NUMBER } from './problems.js';
+import { isUnsafeNumber, UNSAFE_NUMBER } from './config-value.js';
 
 /** The loader copies what aliases share. A text of 1 MiB without aliases has half as many. */
 const MAX_VALUES = 1_000_000;
