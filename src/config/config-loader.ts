@@ -287,14 +287,21 @@ export class ConfigLoader<T = ConfigMap> extends Component<ConfigLoaderEvents<T>
     const outcomes = await Promise.all(sources.map((source) => source.read()));
     const unread = outcomes.includes('unreadable') ? 'rejected' : 'unchanged';
     if (this.lifetime.ended) return unread;
-    const fresh = new Set(sources.filter((_, index) => outcomes[index] === 'fresh'));
-    const bad = sources.filter((_, index) => outcomes[index] === 'bad');
+    const fresh = new Set<LoadedSource>();
+    const refused: LoadedSource[] = [];
+    const problems: ConfigProblem[] = [];
+    for (const [index, source] of sources.entries()) {
+      if (outcomes[index] === 'fresh') fresh.add(source);
+      if (outcomes[index] !== 'bad') continue;
+      refused.push(source);
+      problems.push(...source.problems);
+    }
     const accepted = fresh.size > 0 || retry ? await this.#accept(fresh) : undefined;
     const pending = [...fresh].filter((source) => source.isPending);
-    const refused = sources.filter((source) => bad.includes(source) || pending.includes(source));
+    if (pending.length > 0) problems.push(...(accepted?.problems ?? []));
+    refused.push(...pending);
     if (refused.length === 0) return accepted?.result ?? unread;
-    const problems = bad.flatMap((source) => source.problems);
-    this.#reject(refused, pending.length > 0 && accepted ? [...problems, ...accepted.problems] : problems);
+    this.#reject(refused, problems);
     return 'rejected';
   }
 
