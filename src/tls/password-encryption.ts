@@ -14,12 +14,6 @@ interface Cipher {
   decrypt(key: Buffer, iv: Buffer, text: Buffer): Buffer;
 }
 
-interface Digest {
-  readonly name: string;
-  readonly bytes: number;
-  readonly block: number;
-}
-
 const PBES2 = '1.2.840.113549.1.5.13';
 const PBKDF2 = '1.2.840.113549.1.5.12';
 const PRF_DIGESTS: Readonly<Record<string, string>> = {
@@ -34,13 +28,11 @@ const PBES2_CIPHERS: Readonly<Record<string, Cipher>> = {
   '2.16.840.1.101.3.4.1.42': byOpenssl('aes-256-cbc', 32),
   '1.2.840.113549.3.7': byOpenssl('des-ede3-cbc', 24),
 };
-const SHA1: Digest = { name: 'sha1', bytes: 20, block: 64 };
-/** The digests of a checksum, with the sizes of their results and blocks, bytes. */
-const MAC_DIGESTS: Readonly<Record<string, Digest>> = {
-  '1.3.14.3.2.26': SHA1,
-  '2.16.840.1.101.3.4.2.1': { name: 'sha256', bytes: 32, block: 64 },
-  '2.16.840.1.101.3.4.2.2': { name: 'sha384', bytes: 48, block: 128 },
-  '2.16.840.1.101.3.4.2.3': { name: 'sha512', bytes: 64, block: 128 },
+const MAC_DIGESTS: Readonly<Record<string, string>> = {
+  '1.3.14.3.2.26': 'sha1',
+  '2.16.840.1.101.3.4.2.1': 'sha256',
+  '2.16.840.1.101.3.4.2.2': 'sha384',
+  '2.16.840.1.101.3.4.2.3': 'sha512',
 };
 /** With SHA-1. */
 const PKCS12_CIPHERS: Readonly<Record<string, Cipher>> = {
@@ -111,8 +103,7 @@ function byPbes2(parameters: Element | undefined, passphrase: string): Prepared 
 function byPkcs12(cipher: Cipher, parameters: Element | undefined, passphrase: string): Prepared {
   const [salt, iterations] = childrenOf(parameters?.content);
   const count = countOf(iterations, MAX_PKCS12_ITERATIONS);
-  const derive = (purpose: number, bytes: number): Buffer =>
-    derivedBy(SHA1, { passphrase, salt: salt?.content, count, purpose, bytes });
+  const derive = derivationOf('sha1', passphrase, salt, count);
   return { cipher, key: derive(KEY, cipher.keyBytes), iv: derive(IV, 8) };
 }
 
@@ -124,16 +115,10 @@ export function checkMac(mac: Element | undefined, content: Buffer, passphrase: 
   const [digestInfo, salt, iterations] = childrenOf(mac?.content);
   const [algorithm, expected] = childrenOf(digestInfo?.content);
   const digest = MAC_DIGESTS[oidOf(childrenOf(algorithm?.content)[0]) ?? ''];
-  if (!digest || !expected) return;
+  if (digest === undefined || !expected) return;
   const count = iterations ? countOf(iterations, MAX_PKCS12_ITERATIONS) : 1;
-  const key = derivedBy(digest, {
-    passphrase,
-    salt: salt?.content,
-    count,
-    purpose: MAC,
-    bytes: digest.bytes,
-  });
-  const actual = createHmac(digest.name, key).update(content).digest();
+  const key = derivationOf(digest, passphrase, salt, count)(MAC, sizeOf(digest));
+  const actual = createHmac(digest, key).update(content).digest();
   if (actual.length !== expected.content.length || !timingSafeEqual(actual, expected.content))
     throw new Locked();
 }
@@ -147,31 +132,35 @@ function countOf(iterations: Element | undefined, most: number): number {
 /** What is derived. */
 const [KEY, IV, MAC] = [1, 2, 3];
 
-interface Derivation {
-  readonly passphrase: string;
-  readonly salt: Buffer | undefined;
-  readonly count: number;
-  readonly purpose: number;
-  readonly bytes: number;
-}
-
 /** The key derivation of PKCS#12 (RFC 7292, appendix B.2). */
-function derivedBy(digest: Digest, { passphrase, salt, count, purpose, bytes }: Derivation): Buffer {
-  const { name, block } = digest;
+function derivationOf(
+  digest: string,
+  passphrase: string,
+  salt: Element | undefined,
+  count: number,
+): (purpose: number, bytes: number) => Buffer {
+  // Of the hash function, bytes.
+  const block = sizeOf(digest) > 32 ? 128 : 64;
   const filled = (part: Buffer): Buffer => Buffer.alloc(Math.ceil(part.length / block) * block, part);
   const password = Buffer.from(`${passphrase}\0`, 'utf16le').swap16();
-  const input = Buffer.concat(
-    [salt ?? Buffer.alloc(0), password].filter(({ length }) => length > 0).map(filled),
-  );
-  const derived: Buffer[] = [];
-  for (let size = 0; size < bytes; size += digest.bytes) {
-    let result = hash(name, Buffer.concat([Buffer.alloc(block, purpose), input]), 'buffer');
-    for (let round = 1; round < count; round += 1) result = hash(name, result, 'buffer');
-    derived.push(result);
-    const added = Buffer.alloc(block, result);
-    for (let at = 0; at < input.length; at += block) addTo(input.subarray(at, at + block), added);
-  }
-  return Buffer.concat(derived).subarray(0, bytes);
+  const parts = [salt?.content ?? Buffer.alloc(0), password].filter(({ length }) => length > 0);
+  return (purpose: number, bytes: number): Buffer => {
+    const input = Buffer.concat(parts.map(filled));
+    const derived: Buffer[] = [];
+    for (let size = 0; size < bytes; size += sizeOf(digest)) {
+      let result = hash(digest, Buffer.concat([Buffer.alloc(block, purpose), input]), 'buffer');
+      for (let round = 1; round < count; round += 1) result = hash(digest, result, 'buffer');
+      derived.push(result);
+      const added = Buffer.alloc(block, result);
+      for (let at = 0; at < input.length; at += block) addTo(input.subarray(at, at + block), added);
+    }
+    return Buffer.concat(derived).subarray(0, bytes);
+  };
+}
+
+/** Of the result of a hash function, bytes. */
+function sizeOf(digest: string): number {
+  return hash(digest, '', 'buffer').length;
 }
 
 /** `number += added + 1`, big-endian, of one size. */

@@ -63,7 +63,7 @@ export class TlsCredentials implements Validity {
     this.notBefore = notBefore;
     this.expiresAt = expiresAt;
     this.revision = revision;
-    const parts = [this.cert, this.key].map((part) => part && hash('sha256', part));
+    const parts = [this.#pair?.cert, this.#pair?.key].map((part) => part && hash('sha256', part));
     this.digest = `tls:${hash('sha256', JSON.stringify([...parts, digestOfSet(authorities)]))}`;
   }
 
