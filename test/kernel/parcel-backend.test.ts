@@ -121,6 +121,14 @@ test.each<[string, (path: string) => void]>([
     },
   ],
   [
+    'moved away, removed there and replaced',
+    (path) => {
+      renameSync(path, `${path}.old`);
+      rmSync(`${path}.old`, { recursive: true });
+      makeVolume(path);
+    },
+  ],
+  [
     'replaced by rename',
     (path) => {
       makeVolume(`${path}.new`);
@@ -229,8 +237,9 @@ test('a tree that is created and removed while it is opened is either watched or
   const subscription = await subscribe(new Hints());
   await during(`fs.mkdirSync(here); fs.rmdirSync(here);`, async () => {
     for (let round = 0; round < rounds(20, 300); round += 1) {
-      const directories = [rootAt(path, String(round))];
-      const outcome = await Promise.resolve(subscription.setDirectories(directories)).catch(errnoOf);
+      const setDirectories = async (): Promise<readonly string[]> =>
+        subscription.setDirectories([rootAt(path, String(round))]);
+      const outcome = await setDirectories().catch(errnoOf);
       expect(Array.isArray(outcome) ? outcome.includes(path) : outcome).toBeOneOf([true, 'ENOENT']);
     }
   });

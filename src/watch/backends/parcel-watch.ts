@@ -53,10 +53,7 @@ const native = {
   turn: Promise.resolve() as Promise<unknown>,
   /** The trees that are watched, by the path of their root. */
   trees: new Map<string, ParcelTree>(),
-  /**
-   * Roots of trees that were open when the thread failed: their listings leak with the thread, and never become right
-   * again.
-   */
+  /** Roots of trees whose listing has leaked: the module would use it for good, and miss what it lacks. */
   stale: new Set<string>(),
 };
 
@@ -199,9 +196,9 @@ export class ParcelTree {
     // After a failure, unsubscribe() would start a new thread, and freeze if no instance is available.
     if (!subscription || this.#life.over) return;
     this.#life.watches -= 1;
-    // It rejects if the kernel has already dropped the watch (the directory or its mount is gone). Then there is nothing
-    // left to end, and a second call would have no effect.
-    await subscription.unsubscribe().catch(() => undefined);
+    // It rejects if the kernel has already dropped the watch of a directory (that, or its mount, is gone). A second call
+    // would have no effect, and the listing leaks.
+    await subscription.unsubscribe().catch(() => native.stale.add(this.root.path));
   }
 
   #heard(error: Error | null, events: readonly ParcelWatcher.Event[]): void {
@@ -221,8 +218,11 @@ export class ParcelTree {
   }
 }
 
+/** Whether the module can never watch this tree again. */
+export const isStale = (root: string): boolean => native.stale.has(root);
+
 /**
- * Watches a tree.
+ * Watches a tree. Undefined if it is stale.
  * @param members the directories of the tree when it was last looked at.
  * @throws {BackendError} when the guard refuses; otherwise the module's own error, which has no `code`.
  */
@@ -230,15 +230,10 @@ export function joinTree(
   root: WatchedDirectory,
   members: readonly WatchedDirectory[],
   listener: TreeListener,
-): Promise<ParcelTree> {
+): Promise<ParcelTree | undefined> {
   return inTurn(async () => {
     const { path } = root;
     const parcel = await loadParcel();
-    if (native.stale.has(path)) {
-      throw unavailable(
-        `The backend "parcel" died while it watched the tree ${path}, and cannot watch it again; use the backend "fs"`,
-      );
-    }
     const known = native.trees.get(path);
     if (known && known.root.identity !== root.identity) known.drop();
     if (known && !known.isGone) {
@@ -247,6 +242,7 @@ export function joinTree(
     }
     // Ended first: while it is open, the module would use its listing.
     await known?.end();
+    if (isStale(path)) return undefined;
     await assertInstance(path);
     const tree = new ParcelTree(parcel, root, members);
     native.trees.set(path, tree);
@@ -254,6 +250,8 @@ export function joinTree(
     try {
       return await tree.opened();
     } catch (error) {
+      // What it has listed is kept while the thread runs.
+      if (native.life.watches > 0) native.stale.add(path);
       await tree.end();
       throw error;
     }

@@ -1,6 +1,7 @@
 /**
  * The backend `parcel`: `@parcel/watcher` for the directories that a tree has when it is subscribed, and the backend `fs`
- * for everything else: directories that appear later or are replaced, and what is not in a tree.
+ * for everything else: directories that appear later or are replaced, trees that the module can never watch again, and
+ * what is not in a tree.
  */
 import { constants, promises } from 'node:fs';
 
@@ -15,6 +16,7 @@ import type {
 } from '../../core/watch-backend.js';
 import { backendFailure } from './backend-failure.js';
 import {
+  isStale,
   joinTree,
   leaveTree,
   loadParcel,
@@ -106,9 +108,12 @@ class ParcelSubscription implements WatchSubscription {
     for (const [path, root] of roots) {
       if (this.#isClosed) break;
       if (this.#trees.has(path)) continue;
-      this.#trees.set(path, await this.#joinAt(root, directories));
+      const tree = await this.#joinAt(root, directories);
+      if (!tree) continue;
+      this.#trees.set(path, tree);
       joined.push(path);
     }
+    this.#roots = new Map([...roots].filter(([path]) => this.#trees.has(path)));
     if (this.#isClosed) return joined;
     return [...joined, ...(await this.#watchRest(directories))];
   }
@@ -125,7 +130,10 @@ class ParcelSubscription implements WatchSubscription {
     return this.#others.setDirectories(this.#rest);
   }
 
-  async #joinAt(root: WatchedDirectory, directories: readonly WatchedDirectory[]): Promise<ParcelTree> {
+  async #joinAt(
+    root: WatchedDirectory,
+    directories: readonly WatchedDirectory[],
+  ): Promise<ParcelTree | undefined> {
     const members = directories.filter(({ treeRoot }) => treeRoot === root.path);
     try {
       return await joinTree(root, members, this.#listener);
@@ -138,10 +146,12 @@ class ParcelSubscription implements WatchSubscription {
   }
 }
 
-/** The root of each tree, by its path. */
+/** The root of each tree that the module can watch, by its path. */
 function rootsIn(directories: readonly WatchedDirectory[]): Map<string, WatchedDirectory> {
   return new Map(
-    directories.filter(({ path, treeRoot }) => treeRoot === path).map((root) => [root.path, root]),
+    directories
+      .filter(({ path, treeRoot }) => treeRoot === path && !isStale(path))
+      .map((root) => [root.path, root]),
   );
 }
 
