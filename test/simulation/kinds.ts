@@ -15,6 +15,8 @@ export interface Scene extends Watched {
   readonly see: (fs: Fs) => views.View;
   /** Whether something happens that no event tells, so that only a resync finds it. */
   readonly isSilent?: boolean;
+  /** Whether something keeps the watcher from being told of events, so that it polls for a while. */
+  readonly isDeafened?: boolean;
   /** How late events are, ms; 0 by default. */
   readonly lateMs?: number;
   /** How long a change is held that is neither a loss nor empty, ms; `SETTLE_MS` by default. */

@@ -98,6 +98,7 @@ async function play(world: World, kind: string): Promise<void> {
   const readability = scene.needs && new Readability(world, scene.needs);
   const isFaulty = world.canFail || scene.needs !== undefined;
   const needsResync = world.isLossy || scene.isSilent === true;
+  const isDeafened = scene.isDeafened === true;
   const { settleMs = SETTLE_MS, groupSettleMs = settleMs } = scene.options;
   const missingGraceMs = choices.oneOf([500, 500, 0]);
   const options = { ...scene.options, missingGraceMs, ...(needsResync && { resyncIntervalMs: 5_000 }) };
@@ -109,7 +110,7 @@ async function play(world: World, kind: string): Promise<void> {
     const started = world.sleep(choices.oneOf([0, 0, 10, 45, 400])).then(() => watching.start());
     const program = { world, watching, watched: scene, history, isFaulty };
     const done = started.then(() => habit(program)).catch((error: unknown) => (failure = error));
-    await world.run(needsResync || readability ? LOSSY_REST_MS : REST_MS);
+    await world.run(needsResync || isDeafened || readability ? LOSSY_REST_MS : REST_MS);
     await world.through(started, 'start()');
     await world.through(done, 'a call of the program');
     if (failure !== undefined) throw failure as Error;
@@ -119,7 +120,7 @@ async function play(world: World, kind: string): Promise<void> {
     checkKeepsAlive(world, options.persistent ?? true);
     // What is polled may be found by either.
     if (!needsResync && options.backend !== 'poll')
-      watching.checkCalm(readability !== undefined, readability?.isDeaf);
+      watching.checkCalm(readability !== undefined, isDeafened || readability?.isDeaf);
     if (!world.isLossy) {
       const isTree = scene.options.recursive !== undefined;
       const since = isTree ? (watching.reports[0]?.at ?? Infinity) : watching.since;
@@ -151,7 +152,7 @@ async function play(world: World, kind: string): Promise<void> {
   }
   watching.check();
   if (late) throw late;
-  const left = { timers: leftovers(), ...world.library.leftovers() };
+  const left = { timers: leftovers(), threads: world.parcel?.threads ?? 0, ...world.library.leftovers() };
   for (const [what, count] of Object.entries(left)) {
     if (count > 0) throw new Violation(7, `after close(), ${count} ${what} are left`);
   }

@@ -132,6 +132,7 @@ export class Watching {
     // What is polled is found by the resync, too.
     if (this.#resyncs > 0 && !isDeaf && !(isDenied && this.#isPolled))
       throw new Violation(5, `${this.#resyncs} changes were found by a resync only`);
+    if (this.#isPolled && !isDeaf && !isDenied) throw new Violation(6, 'degraded');
     if (this.#isUnreadable && !isDenied) throw new Violation(6, 'unreadable');
   }
 

@@ -31,6 +31,9 @@ import { existing, isAllowed, lookup, READ } from './lookup.js';
 import { Batches, eventOf, later, type Timing, type Watcher } from './parcel-batches.js';
 import type { Process } from './process.js';
 
+/** How often it is started again after a death. */
+const MAX_DEATHS = 3;
+
 /** By path; whether it is a directory. */
 type Listing = Map<string, boolean>;
 
@@ -65,6 +68,12 @@ export class NativeParcel {
   /** How many callbacks keep the process alive. */
   get callbacks(): number {
     return this.#batches.watchers.size;
+  }
+
+  /** How many threads there are, apart from one that may never end, and three that may die. */
+  get threads(): number {
+    const isIdle = this.#reader?.queue.isLeaked === false;
+    return Number(isIdle) + Math.max(0, this.#leaked.length - MAX_DEATHS);
   }
 
   /** Whether the thread has anything to read. */
@@ -170,7 +179,8 @@ export class NativeParcel {
   async #watchAll(reader: Reader, watcher: Watcher): Promise<void> {
     const { root } = watcher;
     const listing = this.#listingOf(root) ?? (await this.#list(root));
-    for (const [path, isDirectory] of [...listing]) {
+    // In any order, so perhaps those below first.
+    for (const [path, isDirectory] of [...listing].reverse()) {
       if (!isDirectory) continue;
       await this.#step('inotify_add_watch', path, () => this.#add(reader, { path, watcher, listing })).catch(
         (error: unknown) => {
