@@ -36,7 +36,7 @@ const loader = (): ConfigLoader => new ConfigLoader({ sources: [{ values: {} }] 
 test.each<[message: RegExp, call: () => unknown]>([
   // Options of the class that was called, not of what it is made of.
   [
-    /^TlsFiles: unknown option "expiryWarning"; known are name, backend, /,
+    /^TlsFiles: unknown option "expiryWarning"; known are expiryWarningMs, /,
     () => new TlsFiles('/etc/tls', any({ expiryWarning: 3 })),
   ],
   [/^TlsFiles: unknown option "recursive"/, () => new TlsFiles('/etc/tls', any({ recursive: true }))],

@@ -1,7 +1,7 @@
 import { Alarm } from '../core/alarm.js';
 import { dateOrNull } from '../core/clock.js';
 import type { Expiry } from '../core/events.js';
-import { describe, divideOptions, hasMethods } from '../core/options.js';
+import { describe, divideOptions, hasMethods, milliseconds, optional } from '../core/options.js';
 import { expiryVerdict, flag, seconds, type StatusDescription } from '../core/status-description.js';
 import type { ResilientError } from '../core/resilient-error.js';
 import type { Snapshot } from '../fs/snapshot.js';
@@ -23,14 +23,17 @@ import { tlsLayout, type TlsLayout, type TlsPaths } from './tls-paths.js';
 import { expiredError, expiryWarning, parseSet } from './tls-set.js';
 
 /** Options of `TlsFiles`. All are optional, and `undefined` means the default. */
-export type TlsFilesOptions = WatchedValueOptions;
+export interface TlsFilesOptions extends WatchedValueOptions {
+  /**
+   * How long before its expiry a certificate that has not been replaced is reported as `expiring`, ms. Default: a sixth
+   * of its lifetime. cert-manager renews when a third is left, so half of that time has passed without a renewal.
+   */
+  readonly expiryWarningMs?: number | undefined;
+}
 
 /** Events of `TlsFiles`. No event's string, JSON or `inspect` form contains a key. */
 export interface TlsFilesEvents extends WatchedValueEvents<TlsCredentials> {
-  /**
-   * A sixth of the certificate's lifetime is left, and it has not been replaced. Once for each certificate. cert-manager
-   * renews when a third is left, so half of that time has passed without a renewal.
-   */
+  /** The certificate expires soon and has not been replaced. Once for each certificate. */
   expiring: [expiry: { readonly current: TlsCredentials; readonly remainingMs: number }];
   /** The certificate has expired and has not been replaced; `get()` rejects. Once for each certificate. */
   expired: [expiry: Expiry<TlsCredentials> & { readonly error: TlsError }];
@@ -61,6 +64,8 @@ export interface TlsFilesStatus extends WatchedValueStatus {
 
 /** When a set that was refused is looked at again, ms. */
 const RETRY_MS = 60_000;
+
+const OWN_OPTIONS = { expiryWarningMs: optional(milliseconds(0)) };
 
 /** Ready: there is an unexpired certificate. */
 export const tlsFilesDescription: StatusDescription<TlsFilesStatus> = {
@@ -101,6 +106,7 @@ export const tlsFilesDescription: StatusDescription<TlsFilesStatus> = {
  */
 export class TlsFiles extends WatchedValue<TlsCredentials, TlsFilesEvents, TlsFilesStatus> {
   readonly #layout: TlsLayout;
+  readonly #expiryWarningMs: number | undefined;
   readonly #expiry: Alarm;
   readonly #again: Alarm;
   readonly #half: HalfRenewal;
@@ -120,7 +126,7 @@ export class TlsFiles extends WatchedValue<TlsCredentials, TlsFilesEvents, TlsFi
    * @throws {TypeError | RangeError} for a wrong path or option.
    */
   constructor(files: string | URL | TlsPaths, options?: TlsFilesOptions) {
-    const { rest } = divideOptions('TlsFiles', options, {}, VALUE_OPTION_NAMES);
+    const { own, rest } = divideOptions('TlsFiles', options, OWN_OPTIONS, VALUE_OPTION_NAMES);
     const layout = tlsLayout(files);
     super({
       kind: 'TlsFiles',
@@ -132,6 +138,7 @@ export class TlsFiles extends WatchedValue<TlsCredentials, TlsFilesEvents, TlsFi
     });
     this.#layout = layout;
     this.#certificatePath = this.path;
+    this.#expiryWarningMs = own.expiryWarningMs;
     const onJump = (): void => void this.#expiry.bringForward(0);
     this.#expiry = new Alarm(this.clock, false, () => this.#watchExpiry(), onJump);
     this.#again = new Alarm(this.clock, false, () => this.#last && this.#look(this.#last));
@@ -184,6 +191,7 @@ export class TlsFiles extends WatchedValue<TlsCredentials, TlsFilesEvents, TlsFi
       path: this.path,
       revision: snapshot.revision,
       previous: this.current,
+      expiryWarningMs: this.#expiryWarningMs,
     });
     this.#half.settle();
     this.#isRefused = false;
@@ -256,7 +264,7 @@ export class TlsFiles extends WatchedValue<TlsCredentials, TlsFilesEvents, TlsFi
     if (!current || !Number.isFinite(current.expiresAt) || this.#reported === 'expired') return;
     const { expiresAt } = current;
     const remainingMs = expiresAt - this.clock.now();
-    const warningMs = expiryWarning(current);
+    const warningMs = expiryWarning(current, this.#expiryWarningMs);
     if (remainingMs <= 0) {
       this.#reported = 'expired';
       this.dispatch('expired', {

@@ -15,6 +15,8 @@ interface Parsing {
   readonly path: string;
   readonly revision: string | undefined;
   readonly previous: TlsCredentials | undefined;
+  /** See `TlsFilesOptions`. */
+  readonly expiryWarningMs: number | undefined;
 }
 
 /** A set that is used, and what some peers reject about it. */
@@ -40,7 +42,7 @@ export function parseSet({ ca, ...places }: TlsPlaces, parsing: Parsing): Parsed
   mustBeUsable(credentials, path);
   if (!identity || !places.cert) return { credentials, warnings: [], until: Infinity };
   checkDates(places.cert.path, credentials, now);
-  const warningMs = expiryWarning(credentials);
+  const warningMs = expiryWarning(credentials, parsing.expiryWarningMs);
   const { warnings, until } = inspectChain(places.cert.path, identity.chain, now, warningMs);
   if (expired === undefined) return { credentials, warnings, until };
   // The clock may be wrong, and set.
@@ -48,8 +50,8 @@ export function parseSet({ ca, ...places }: TlsPlaces, parsing: Parsing): Parsed
 }
 
 /** How long before its end a certificate that has not been replaced is reported, ms. */
-export function expiryWarning({ notBefore, expiresAt }: Validity): number {
-  return (expiresAt - notBefore) / 6;
+export function expiryWarning({ notBefore, expiresAt }: Validity, given: number | undefined): number {
+  return given ?? (expiresAt - notBefore) / 6;
 }
 
 function checkDates(path: string, { notBefore, expiresAt }: Validity, now: number): void {

@@ -77,6 +77,8 @@ export interface CertificateSignerOptions {
   readonly keyType?: CertificateKeyType | undefined;
   /** The authority above this one. Default: none, so this is a root. */
   readonly issuer?: CertificateSigner | undefined;
+  /** How many authorities may follow below it. Default: any number. */
+  readonly maxPathLength?: number | undefined;
   /** False: its certificate is not that of an authority, so its certificates must be refused. Default true. */
   readonly mayIssue?: boolean | undefined;
   /** The clock by which certificates are dated. Default: the system clock. */
@@ -248,10 +250,11 @@ function extension(extnID: string, value: unknown, critical = false): Extension 
   return new Extension({ extnID, critical, extnValue: new OctetString(AsnConvert.serialize(value)) });
 }
 
-function extensionsOfAuthority({ mayIssue = true }: CertificateSignerOptions): Extension[] {
+function extensionsOfAuthority({ maxPathLength, mayIssue = true }: CertificateSignerOptions): Extension[] {
   if (!mayIssue) return extensionsOfLeaf({});
+  const limit = maxPathLength === undefined ? {} : { pathLenConstraint: maxPathLength };
   return [
-    extension(id_ce_basicConstraints, new BasicConstraints({ cA: true }), true),
+    extension(id_ce_basicConstraints, new BasicConstraints({ cA: true, ...limit }), true),
     extension(id_ce_keyUsage, new KeyUsage(KeyUsageFlags.keyCertSign | KeyUsageFlags.cRLSign), true),
   ];
 }
