@@ -301,6 +301,7 @@ export class TreeLook {
     const { options, scope } = this.#look;
     const parent = this.#nodes.parentOf(key);
     if (!parent || parent.volume) return;
+    const unlinkedBefore = this.#nodes.unlinked.get(key);
     const link = yield* resolve(within(parent.path, nameOf(key)), disk);
     const { route } = link;
     let directories: readonly ConsultedDirectory[] = route.directories;
@@ -322,7 +323,11 @@ export class TreeLook {
     } finally {
       this.#nodes.setLink(key, directories);
     }
-    this.#nodes.setUnlinked(key, link.kind === 'missing' ? link.unlinkedIn : undefined);
+    const unlinkedIn = link.kind === 'missing' ? link.unlinkedIn : undefined;
+    this.#nodes.setUnlinked(key, unlinkedIn);
+    // The others no longer wait for it, and the volume may have been swapped.
+    if (unlinkedBefore !== undefined && unlinkedIn === undefined)
+      this.#visits.visitLinksThrough(unlinkedBefore);
     this.#visits.followed(key, way.links, link.kind === 'missing' ? link.path : undefined);
     this.#nodes.name(key);
   }

@@ -43,6 +43,7 @@ test.concurrent.each([
   ['groups', 10_567_682],
   ['inside', 10_422_546],
   ['links', 300_737],
+  ['links', 700_001_296],
   ['drawn', 9_449],
   ['renamed', 1_205_145],
   ['around', 78_007_139],
