@@ -443,4 +443,52 @@ export const MUTANTS = [
     'throw backendFailure(NAME, path, error);',
     'return NOTHING;',
   ],
+  [
+    'a tree of parcel whose root is gone counts as watched',
+    'watch/backends/parcel-watch.ts',
+    "if (path !== this.root.path || type === 'delete') native.trees.get(path)?.drop();",
+    '',
+  ],
+  [
+    'parcel is called without an inotify instance',
+    'watch/backends/parcel-watch.ts',
+    'await probeInotify();',
+    '',
+  ],
+  [
+    'the death of parcel is not heard',
+    'watch/backends/parcel-watch.ts',
+    'for (const listener of this.listeners) listener.died(death);',
+    '',
+  ],
+  [
+    'parcel unsubscribes after its death',
+    'watch/backends/parcel-watch.ts',
+    'if (!subscription || this.#life.over) return;',
+    'if (!subscription) return;',
+  ],
+  [
+    'a watcher that leaves ends the tree of the others',
+    'watch/backends/parcel-watch.ts',
+    'if (tree.listeners.size === 0) await tree.end();',
+    'await tree.end();',
+  ],
+  [
+    'a tree of parcel is never left',
+    'watch/backends/parcel-watch.ts',
+    'if (tree.listeners.size === 0) await tree.end();',
+    '',
+  ],
+  [
+    'a tree of parcel that closes goes on to its directories',
+    'watch/backends/parcel.ts',
+    'if (this.#isClosed) return joined;',
+    '',
+  ],
+  [
+    'a file that is mounted by itself is not listened to',
+    'watch/mounted-files.ts',
+    'if (stat?.isFile()) files.push({ path, identity: identityOf(stat), isFile: true });',
+    '',
+  ],
 ];

@@ -1,5 +1,5 @@
 /** More kinds of schedules: publishers with ways of their own, and what happens to whole directories. */
-import { removeAll, type Fs } from './actors/calls.js';
+import { removeAll, write, type Fs } from './actors/calls.js';
 import { IN_MEMORY, issue, mountInPod, unmountAndRemove } from './actors/cert-manager.js';
 import { makeTree, mountOver, renameAndBack, replace } from './actors/directories.js';
 import { gitSync } from './actors/git-sync.js';
@@ -7,6 +7,7 @@ import { KUBELET, publish, publisher, type Payload } from './actors/volumes.js';
 import {
   AT_ONCE,
   directories,
+  files,
   GRACE_MS,
   KEYS,
   options,
@@ -232,6 +233,24 @@ export const SCENES: Readonly<Record<string, Kind>> = {
       }
     });
     return scene;
+  },
+
+  /** A file that is mounted by itself, and written in place where it comes from. */
+  'mounted-file'(world) {
+    const { choices, machine } = world;
+    const [path, source] = [`${TOP}/f`, '/host/f'];
+    directories(world, TOP, '/host');
+    const { fs } = machine.process();
+    for (const each of [path, source]) Array.from(write(fs, each, 'the first text'));
+    machine.mount(path, { type: 'ext4', bind: source });
+    files(world, [source], ['shell', 'rsync']);
+    const shape = choices.oneOf(['file', 'directory', 'tree'] as const);
+    return {
+      path: shape === 'file' ? path : TOP,
+      options: shape === 'tree' ? { ...options(world), recursive: true } : options(world),
+      unitOf: () => source,
+      see: (observer) => rename(views.group(observer, [path]), () => 'f'),
+    };
   },
 
   /** Something is mounted over a directory, or one above it, and perhaps unmounted. */

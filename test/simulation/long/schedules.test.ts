@@ -12,7 +12,7 @@ const SHARES = [
   ['git-sync,cert-manager,alternating,recreated,renamed,mounted,neighbors', 2_200],
   ['polled-key,polled-volume,polled-group,polled-tree,polled-links,leave,regroup', 800],
   ['drawn,behind,cover', 900],
-  ['parcel,parcels', 500],
+  ['parcel,parcels,mounted-file', 500],
 ] as const;
 
 /** The work is bounded by its counts, and takes minutes on a machine whose cores are taken. */
