@@ -4,7 +4,7 @@ import { constants, type BigIntStats, type Dirent } from 'node:fs';
 import { form, type FileSystem, type FileSystemWith } from '../core/file-system.js';
 import { mayHaveLostBytes, pathForCall, pathFromBytes } from '../core/path-bytes.js';
 import { wait, type Answer, type Steps } from '../core/steps.js';
-import { isSameInode } from './file-identity.js';
+import { isSameInode, isUnchanged } from './file-identity.js';
 
 export const READING_CALLS = [
   'lstatSync',
@@ -58,6 +58,12 @@ export interface Reading {
  */
 const READ_ONLY = constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOFOLLOW;
 
+/**
+ * How often a file is read whose inode changes meanwhile, but not its size and its time of modification: probably only its
+ * owner or mode. Before a swap, kubelet gives the `fsGroup` the files of the old revision, too.
+ */
+const MAX_READS = 4;
+
 /** For files that do not report their size, as in /proc. */
 const CHUNK_BYTES = 65_536;
 
@@ -104,37 +110,45 @@ export function* read(
 ): Steps<Reading | undefined> {
   const fd = yield* wait(calls.open(pathForCall(path), READ_ONLY, 0));
   try {
-    const before = found ?? (yield* wait(calls.fstat(fd, STAT)));
-    const size = Number(before.size);
+    let before = found ?? (yield* wait(calls.fstat(fd, STAT)));
+    const { size } = before;
     if (!before.isFile() || size > maxBytes) return { stat: before, bytes: undefined, isSteady: true };
-    let bytes: Buffer = Buffer.allocUnsafe(size || CHUNK_BYTES);
-    let length = 0;
-    while (length < bytes.length) {
-      const count = yield* wait(calls.read(fd, bytes, length, bytes.length - length, null));
-      if (count === 0) break;
-      length += count;
-      if (size === 0 && length <= maxBytes && length === bytes.length)
-        bytes = Buffer.concat([bytes, Buffer.allocUnsafe(Math.min(length, maxBytes + 1 - length))]);
+    for (let reads = 1; ; reads += 1) {
+      const content = yield* contentOf(calls, fd, Number(size), maxBytes, reads > 1);
+      const after = yield* wait(calls.fstat(fd, STAT));
+      if (!isSameInode(before, after)) return undefined;
+      const isSteady = isUnchanged(before, after);
+      const isWritten = after.size !== size || after.mtimeNs !== before.mtimeNs;
+      if (isSteady || isWritten || reads === MAX_READS)
+        return { stat: after, bytes: content.length > maxBytes ? undefined : content, isSteady };
+      before = after;
     }
-    return readingOf(bytes, length, before, yield* wait(calls.fstat(fd, STAT)), maxBytes);
   } finally {
     yield* wait(calls.close(fd));
   }
 }
 
-function readingOf(
-  bytes: Buffer,
-  length: number,
-  before: BigIntStats,
-  after: BigIntStats,
+/** What a file contains. @param size 0 if it is not known. @param isAgain whether it has been read from this descriptor. */
+function* contentOf(
+  calls: Lookups,
+  fd: number,
+  size: number,
   maxBytes: number,
-): Reading | undefined {
-  if (!isSameInode(before, after)) return undefined;
-  const { size, mtimeNs, ctimeNs } = before;
-  const isSteady = after.size === size && after.mtimeNs === mtimeNs && after.ctimeNs === ctimeNs;
+  isAgain: boolean,
+): Steps<Buffer> {
+  let bytes: Buffer = Buffer.allocUnsafe(size || CHUNK_BYTES);
+  let length = 0;
+  while (length < bytes.length) {
+    // Not every file system can read from a position.
+    const position = isAgain ? length : null;
+    const count = yield* wait(calls.read(fd, bytes, length, bytes.length - length, position));
+    if (count === 0) break;
+    length += count;
+    if (size === 0 && length <= maxBytes && length === bytes.length)
+      bytes = Buffer.concat([bytes, Buffer.allocUnsafe(Math.min(length, maxBytes + 1 - length))]);
+  }
   // A view would keep the larger buffer in memory.
-  const content = length === bytes.length ? bytes : Buffer.from(bytes.subarray(0, length));
-  return { stat: after, bytes: length > maxBytes ? undefined : content, isSteady };
+  return length === bytes.length ? bytes : Buffer.from(bytes.subarray(0, length));
 }
 
 /** The same entry with its name as it appears in paths. */

@@ -111,7 +111,7 @@ export const MUTANTS = [
   [
     'a file that changed while it was read counts as complete',
     calls,
-    'const isSteady = after.size === size && after.mtimeNs === mtimeNs && after.ctimeNs === ctimeNs;',
+    'const isSteady = isUnchanged(before, after);',
     'const isSteady = true;',
   ],
   [

@@ -1,9 +1,11 @@
 /** A volume: one snapshot and one change for each revision. */
-import { renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { chmodSync, renameSync, rmSync, statSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
 import { KubeletVolume } from 'resilient-watcher/testing';
 import { describe, expect, test } from 'vitest';
+
+import { interceptedFs } from '../support/intercepted-fs.js';
 import { ScriptedFs } from '../support/scripted-fs.js';
 import { ScriptedScene } from '../support/scripted-scene.js';
 
@@ -28,6 +30,35 @@ describe('a volume', () => {
       expect(scene.takeChanges().map(({ files }) => files)).toEqual([{ a: '2' }]);
     },
   );
+
+  test.each([
+    ['the mode of a key changes', 'v2'],
+    ['a key is overwritten with as many bytes, and gets its old time back,', 'v3'],
+  ])('is told without time passing if %s while it is read', async (what, told) => {
+    const scene = new ScriptedScene();
+    const volume = new KubeletVolume(scene.root);
+    volume.publish({ key: 'v1' });
+    const ctime = (): bigint => statSync(volume.path('key'), { bigint: true }).ctimeNs;
+    let isRead = false;
+    const fs = interceptedFs(({ name, make }) => {
+      const answer = make();
+      if (name !== 'read' || !isRead) return answer;
+      isRead = false;
+      // The clock of a file system has ticks.
+      const before = ctime();
+      while (ctime() === before) chmodSync(volume.path('key'), 0o640);
+      if (what.startsWith('a key')) writeFileSync(volume.path('key'), told);
+      utimesSync(volume.path('key'), 1, 1);
+      return answer;
+    });
+    await scene.watch(scene.root, { fs });
+    scene.takeChanges();
+    volume.publish({ key: 'v2' });
+    utimesSync(volume.path('key'), 1, 1);
+    isRead = true;
+    await scene.hint();
+    expect(scene.takeChanges().map(({ files }) => files)).toEqual([{ key: told }]);
+  });
 
   test('of many files is checked in slices, so that the event loop is not blocked', async () => {
     const scene = new ScriptedScene();
