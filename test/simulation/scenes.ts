@@ -248,6 +248,7 @@ export const SCENES: Readonly<Record<string, Kind>> = {
     return {
       path: shape === 'file' ? path : TOP,
       options: shape === 'tree' ? { ...options(world), recursive: true } : options(world),
+      isTree: shape === 'tree',
       unitOf: () => source,
       see: (observer) => rename(views.group(observer, [path]), () => 'f'),
     };

@@ -39,6 +39,7 @@ test.concurrent.each([
   ['busy-group', 100_058_531],
   ['denied', 100_117_660],
   ['denied', 810_001_019],
+  ['mounted-file', 300_055_096],
   ['busy-directory', 100_170_716],
   ['busy-tree', 520_004_152],
   ['groups', 10_567_682],
