@@ -51,8 +51,8 @@ export interface WatchSubscription {
    * Sets the directories to watch from now on. Called after every check, usually with the same directories, and must be
    * cheap then.
    *
-   * Returns the paths of the directories that were not watched before, and of the entries that were not listened to in
-   * the others; for a tree that is opened as a whole, its root. They are checked again, because something may have changed
+   * Returns the paths of the directories that were not watched before, also of those in a tree that is opened as a whole,
+   * and of the entries that were not listened to in the others. They are checked again, because something may have changed
    * before they were watched.
    * If a directory cannot be watched, this may throw the errno error; `ENOENT` and `ENOTDIR` mean that it was moved.
    */

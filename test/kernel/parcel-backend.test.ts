@@ -1,5 +1,6 @@
 import { once } from 'node:events';
 import {
+  chmodSync,
   mkdirSync,
   mkdtempSync,
   realpathSync,
@@ -266,6 +267,19 @@ test.runIf(process.platform === 'linux')(
     const directoriesSet = subscription.setDirectories([directoryAt(base, ['volume'])]);
     await Promise.all([directoriesSet, subscription.close()]);
     expect(inotifyWatches()).toBe(0);
+  },
+);
+
+test.runIf(process.platform === 'linux')(
+  'a tree whose root has got other permissions is watched below it in another way, because directories may have been skipped',
+  async () => {
+    const inner = join(base, 'inner');
+    mkdirSync(inner);
+    const { hints, subscription } = await watch(...treeAt(base));
+    const hinted = hints.next();
+    chmodSync(base, 0o750);
+    await hinted;
+    expect(await subscription.setDirectories(treeAt(base))).toEqual([inner]);
   },
 );
 

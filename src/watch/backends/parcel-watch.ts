@@ -133,7 +133,10 @@ export class ParcelTree {
   readonly listeners = new Set<TreeListener>();
   /** The identities of the directories that were listed, by path. */
   readonly #listed: ReadonlyMap<string, string>;
-  /** The listed directories that something has happened to: they, and what is below them, may have been moved. */
+  /**
+   * The listed directories that something has happened to: they, and what is below them, may have been moved, or were
+   * skipped because they could not be read before.
+   */
   readonly #touched = new Set<string>();
   readonly #life: Life;
   readonly #subscribed: Promise<ParcelWatcher.AsyncSubscription>;
@@ -163,8 +166,8 @@ export class ParcelTree {
   covers({ path, identity }: WatchedDirectory): boolean {
     if (process.platform !== 'linux') return true;
     if (this.#listed.get(path) !== identity) return false;
-    if (this.#touched.size === 0) return true;
-    for (let place = path; place !== this.root.path; place = dirname(place))
+    if (this.#touched.size === 0 || path === this.root.path) return true;
+    for (let place = path; place !== dirname(this.root.path); place = dirname(place))
       if (this.#touched.has(place)) return false;
     return true;
   }

@@ -108,10 +108,11 @@ class ParcelSubscription implements WatchSubscription {
     for (const [path, root] of roots) {
       if (this.#isClosed) break;
       if (this.#trees.has(path)) continue;
-      const tree = await this.#joinAt(root, directories);
+      const members = directories.filter(({ treeRoot }) => treeRoot === path);
+      const tree = await this.#joinAt(root, members);
       if (!tree) continue;
       this.#trees.set(path, tree);
-      joined.push(path);
+      joined.push(...members.map((member) => member.path));
     }
     this.#roots = new Map([...roots].filter(([path]) => this.#trees.has(path)));
     if (this.#isClosed) return joined;
@@ -132,9 +133,8 @@ class ParcelSubscription implements WatchSubscription {
 
   async #joinAt(
     root: WatchedDirectory,
-    directories: readonly WatchedDirectory[],
+    members: readonly WatchedDirectory[],
   ): Promise<ParcelTree | undefined> {
-    const members = directories.filter(({ treeRoot }) => treeRoot === root.path);
     try {
       return await joinTree(root, members, this.#listener);
     } catch (error) {

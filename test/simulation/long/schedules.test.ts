@@ -40,6 +40,8 @@ test.concurrent.each([
   ['denied', 100_117_660],
   ['denied', 810_001_019],
   ['mounted-file', 300_055_096],
+  ['parcel', 300_099_910],
+  ['parcel', 300_131_750],
   ['busy-directory', 100_170_716],
   ['busy-tree', 520_004_152],
   ['groups', 10_567_682],

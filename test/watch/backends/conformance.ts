@@ -120,7 +120,8 @@ export function conformsForTrees(candidate: () => Candidate): void {
     mkdirSync(join(root, 'a/b'), { recursive: true });
     const { subscription } = await subscribe(candidate());
     const directories = treeAt(root);
-    expect(await subscription.setDirectories(directories)).not.toEqual([]);
+    const opened = await subscription.setDirectories(directories);
+    expect([...opened].sort()).toEqual(directories.map(({ path }) => path));
     expect(subscription.setDirectories(directories)).toEqual([]);
     expect(subscription.setDirectories(treeAt(root))).toEqual([]);
   });
