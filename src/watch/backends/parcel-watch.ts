@@ -7,6 +7,7 @@ import type ParcelWatcher from '@parcel/watcher';
 
 import { BackendError } from '../../core/backend-error.js';
 import { errnoOf } from '../../core/errno.js';
+import { nextTurn } from '../../core/event-loop.js';
 import { exportsOf } from '../../core/package-error.js';
 import type { WatchedDirectory } from '../../core/watch-backend.js';
 import { backendFailure } from './backend-failure.js';
@@ -106,10 +107,12 @@ export async function loadParcel(): Promise<typeof ParcelWatcher> {
 /**
  * Without an inotify instance, `subscribe()` freezes the whole process forever. An existing instance is shared, so
  * only the first subscription needs one. (A race remains: another process may take the last instance within
- * microseconds after the probe.)
+ * microseconds after the probe, or the thread die. What has died before is heard in the next turn of the event loop.)
  */
 async function assertInstance(path: string): Promise<void> {
-  if (process.platform !== 'linux' || native.life.watches > 0) return;
+  if (process.platform !== 'linux') return;
+  await nextTurn();
+  if (native.life.watches > 0) return;
   try {
     await probeInotify();
   } catch (error) {
@@ -196,6 +199,7 @@ export class ParcelTree {
 
   async #unsubscribe(): Promise<void> {
     const subscription = await this.#subscribed.catch(() => undefined);
+    await nextTurn();
     // After a failure, unsubscribe() would start a new thread, and freeze if no instance is available.
     if (!subscription || this.#life.over) return;
     this.#life.watches -= 1;

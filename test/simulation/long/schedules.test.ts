@@ -42,6 +42,7 @@ test.concurrent.each([
   ['mounted-file', 300_055_096],
   ['parcel', 300_099_910],
   ['parcel', 300_131_750],
+  ['parcel', 960_000_931],
   ['busy-directory', 100_170_716],
   ['busy-tree', 520_004_152],
   ['groups', 10_567_682],
