@@ -39,6 +39,8 @@ export class Readability {
   #isInPart = false;
   /** Whether a directory could not be listened to. */
   isDeaf = false;
+  /** Whether one cannot be listened to now. */
+  isDeafNow = false;
 
   /** @param needs asked as root after each step of the world. */
   constructor(world: World, needs: (fs: Fs) => Needs) {
@@ -48,9 +50,10 @@ export class Readability {
     const note = (): void => {
       const needed = needs(root.fs);
       this.#note(isDenied(reader.fs, needed));
-      this.isDeaf ||= [...needed.above, ...needed.directories].some((path) =>
+      this.isDeafNow = [...needed.above, ...needed.directories].some((path) =>
         fails(() => list(reader.fs, path)),
       );
+      this.isDeaf ||= this.isDeafNow;
       this.#isInPart = needed.contents?.some((path) => fails(() => read(reader.fs, path))) === true;
     };
     note();

@@ -141,8 +141,9 @@ async function play(world: World, kind: string): Promise<void> {
       const patience = { settleMs: heldMs, missingGraceMs, pollMs, areTogether: scene.isTree !== true };
       checkInTime(history, watching.reports, quietSince, patience);
     }
-    // What can no longer be read stays as it was told.
-    if (!readability?.isDenied) checkAllIsTold(history, watching.reports.at(-1));
+    // What can no longer be read stays as it was told; without a resync, also what no event tells.
+    const isUnheard = readability?.isDeafNow === true && options.resyncIntervalMs === 0;
+    if (!readability?.isDenied && !isUnheard) checkAllIsTold(history, watching.reports.at(-1));
   } finally {
     // Also after a failure, because the library has state that all watchers of a process share.
     await world.through(watching.close(), 'close()');
