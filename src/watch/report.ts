@@ -146,20 +146,24 @@ export class Reporter {
   }
 
   /**
-   * What a look that begins at this time visits besides: if a pending difference is due, the pending files and the links
-   * that led to them. The timer may be late, and then a look for another event reports them.
+   * What a look that begins at this time visits besides: if a pending difference is due, the pending files, the links that
+   * led to them, and the volumes in which they wait for a link: the events of what is visited may still be on their way.
+   * The timer may be late, and then a look for another event reports them.
    * @param seen what was considered last.
    */
   pathsDueAt(now: number, seen: Observation | undefined): string[] {
     if (now < this.#nextAt) return [];
-    const files = seen?.kind === 'found' ? filesIn(seen.snapshot) : undefined;
-    const unreadable = seen?.kind === 'found' ? seen.unreadable : undefined;
-    return [...this.#pending.keys()].flatMap((key) => {
+    const found = seen?.kind === 'found' ? seen : undefined;
+    const files = found && filesIn(found.snapshot);
+    const volumes = new Set<string>();
+    const paths = [...this.#pending.keys()].flatMap((key) => {
       const file = files?.get(key) ?? this.#files.get(key);
-      return file
-        ? [file.realPath, ...Array.from(linksIn(FileSnapshot.stampOf(file).links), ({ path }) => path)]
-        : (unreadable?.path ?? []);
+      if (!file) return found?.unreadable?.path ?? [];
+      const volume = volumeOf(file);
+      if (volume !== undefined && found?.unlinked?.has(volume)) volumes.add(volume);
+      return [file.realPath, ...Array.from(linksIn(FileSnapshot.stampOf(file).links), ({ path }) => path)];
     });
+    return [...paths, ...volumes];
   }
 
   /** Without events, only more looks tell that what is gone was there in the meantime. */
