@@ -52,6 +52,9 @@ export interface Look {
   readonly now: number;
 }
 
+/** When what came due during a look is looked at again, ms after that has ended. */
+export const POSTPONED_MS = 1;
+
 /** A look sees a difference. @param before the same one, if it was pending. */
 export function seenAgain(
   before: Pending | undefined,
@@ -66,7 +69,7 @@ export function seenAgain(
   const unchangedSince = isSame ? before.unchangedSince : now;
   let dueAt = Math.min(unchangedSince + quietMs, firstSeen + maxMs);
   // If its time came during this look, it may have changed since it was seen: another look decides.
-  if (quietMs > 0 && beganAt < dueAt && dueAt <= now) dueAt = now + 1;
+  if (quietMs > 0 && beganAt < dueAt && dueAt <= now) dueAt = now + POSTPONED_MS;
   return {
     cause: mergeCauses(before?.cause ?? cause, cause),
     appearance,

@@ -42,6 +42,7 @@ import {
   dueAtFirst,
   dueEach,
   dueTogether,
+  POSTPONED_MS,
   seenAgain,
   vanishedOf,
   type Due,
@@ -93,6 +94,8 @@ export class Reporter {
   #regrouped: ReadonlySet<string> = NO_KEYS;
   /** When the next look at what is pending is due, monotonic ms. */
   #nextAt = Infinity;
+  /** When the last look ended, monotonic ms. */
+  #lookedAt = 0;
   /** What the current comparison reports. */
   #events: WatcherEvent[] = [];
   /** Of the volumes of files that the last look has not found. */
@@ -136,6 +139,7 @@ export class Reporter {
   /** Compares what a look has found. @param volumeTimes of volumes whose reported files were not found. */
   consider(seen: StableObservation, look: Look, volumeTimes: VolumeTimes): Comparison {
     this.#events = [];
+    this.#lookedAt = look.now;
     this.#volumeTimes = volumeTimes;
     const before = this.#pending;
     this.#pending = NOTHING;
@@ -146,17 +150,18 @@ export class Reporter {
   }
 
   /**
-   * What a look that begins at this time visits besides: if a pending difference is due, the pending files, the links that
-   * led to them, and the volumes in which they wait for a link: the events of what is visited may still be on their way.
-   * The timer may be late, and then a look for another event reports them.
+   * What a look that begins at this time visits besides: the pending files that have come due since the last look, or all of
+   * them if something is to be reported, the links that led to them, and the volumes in which they wait for a link. The
+   * events of these may still be on their way. The timer may be late, and then a look for another event reports them.
    * @param seen what was considered last.
    */
   pathsDueAt(now: number, seen: Observation | undefined): string[] {
-    if (now < this.#nextAt) return [];
+    const isNext = now >= this.#nextAt;
     const found = seen?.kind === 'found' ? seen : undefined;
     const files = found && filesIn(found.snapshot);
     const volumes = new Set<string>();
-    const paths = [...this.#pending.keys()].flatMap((key) => {
+    const paths = [...this.#pending].flatMap(([key, { dueAt }]) => {
+      if (!isNext && (dueAt <= this.#lookedAt || dueAt > now + POSTPONED_MS)) return [];
       const file = files?.get(key) ?? this.#files.get(key);
       if (!file) return found?.unreadable?.path ?? [];
       const volume = volumeOf(file);

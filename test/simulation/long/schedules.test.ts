@@ -44,6 +44,7 @@ test.concurrent.each([
   ['parcel', 300_131_750],
   ['parcel', 960_000_931],
   ['parcel', 980_003_322],
+  ['parcel', 200_236_830],
   ['parcels', 300_235_797],
   ['busy-directory', 100_170_716],
   ['busy-tree', 520_004_152],
