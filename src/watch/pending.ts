@@ -129,7 +129,7 @@ export function dueEach(
   let next = Infinity;
   for (const [key, own] of pending) {
     const dueAt = dueOf.get(volumeOf(key) ?? '') ?? own.dueAt;
-    const isWaiting = !areAllDue && dueAt <= now && !isRegrouped(key);
+    const isWaiting = togetherMs > 0 && !areAllDue && dueAt <= now && !isRegrouped(key);
     const reportAt = isWaiting ? dueAt + togetherMs : dueAt;
     // The others may have come due during this look, see `seenAgain`.
     if (reportAt <= (isWaiting ? beganAt : now)) due.push(key);

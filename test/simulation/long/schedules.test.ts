@@ -53,6 +53,7 @@ test.concurrent.each([
   ['links', 300_737],
   ['links', 700_001_296],
   ['drawn', 9_449],
+  ['drawn', 200_251_388],
   ['renamed', 1_205_145],
   ['around', 78_007_139],
 ])('the invariants hold in a schedule that has violated one: %s %i', HANG_LIMIT, async (kind, seed) => {
