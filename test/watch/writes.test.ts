@@ -1,8 +1,19 @@
 /** Files that are created and written in place: never reported before they are whole, whatever else happens. */
-import { appendFileSync, mkdirSync, renameSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs';
+import {
+  appendFileSync,
+  chmodSync,
+  mkdirSync,
+  renameSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs';
 
 import { expect, test } from 'vitest';
 
+import { interceptedFs } from '../support/intercepted-fs.js';
 import type { SceneOptions } from '../support/scene.js';
 import { ScriptedScene } from '../support/scripted-scene.js';
 
@@ -34,6 +45,37 @@ test('a file that was renamed into place is reported at once, if that shows', as
     await scene.pass(5);
     expect(reports(scene)).toEqual([`${name}=whole`]);
   }
+});
+
+test('a file that is removed after a chmod does not count as renamed', async () => {
+  const scene = new ScriptedScene();
+  writeFileSync(scene.file, 'old');
+  /** Not in the tick of its last write. */
+  const changeMode = (): void => {
+    const ctime = (): bigint => statSync(scene.file, { bigint: true }).ctimeNs;
+    const before = ctime();
+    while (ctime() === before) chmodSync(scene.file, 0o600);
+  };
+  let isNew = false;
+  let isRead = false;
+  const fs = interceptedFs(({ name, args, make }) => {
+    if (name === 'read') isRead = isNew;
+    if (name !== 'lstat' || args[0] !== scene.root || !isRead) return make();
+    [isNew, isRead] = [false, false];
+    rmSync(scene.file);
+    writeFileSync(scene.file, 'whole');
+    return make();
+  });
+  await watch(scene, 'app.yaml', { fs });
+  rmSync(scene.file);
+  writeFileSync(scene.file, 'half');
+  changeMode();
+  isNew = true;
+  await scene.hint();
+  expect(isNew).toBe(false);
+  expect(reports(scene)).toEqual([]);
+  await scene.settle();
+  expect(scene.changes.map(({ current }) => String(current.content))).toEqual(['whole']);
 });
 
 test('a busy log does not delay the other files of a directory whose link is retargeted', async () => {

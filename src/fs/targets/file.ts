@@ -118,16 +118,20 @@ function* fileOf(
 }
 
 /** Whether the last write of a file came before it was renamed or linked to its place. */
-function* wasRenamed(path: string, { mtimeNs, ctimeNs, nlink }: BigIntStats, disk: Disk): Steps<boolean> {
+function* wasRenamed(path: string, stat: BigIntStats, disk: Disk): Steps<boolean> {
+  const { mtimeNs, ctimeNs, nlink } = stat;
   // An unlink says nothing about its bytes.
   if (mtimeNs >= ctimeNs || nlink === 0n) return false;
-  let entryNs: bigint | undefined;
   try {
     // Asked after the file: a file that is replaced all the time has come after any earlier answer.
-    entryNs = (yield* disk.afresh.lstat(dirname(path)))?.mtimeNs;
+    const entryNs = (yield* disk.afresh.lstat(dirname(path)))?.mtimeNs;
+    // A chmod stamps only the file. A file that was created here and written since was written after its directory changed.
+    if (entryNs === undefined || mtimeNs >= entryNs || ctimeNs > entryNs + RENAME_NS) return false;
+    // The directory also changes when the file is removed after a chmod.
+    const now = yield* disk.afresh.lstat(path);
+    return now !== undefined && isUnchanged(now, stat);
   } catch (error) {
     if (errnoOf(error) === undefined) throw error;
+    return false;
   }
-  // A chmod stamps only the file. A file that was created here and written since was written after its directory changed.
-  return entryNs !== undefined && mtimeNs < entryNs && ctimeNs <= entryNs + RENAME_NS;
 }

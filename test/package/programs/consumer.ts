@@ -26,9 +26,12 @@ export async function main(path: string): Promise<void> {
     snapshot.content.toString();
   });
   watcher.on('error', (error) => {
-    const code: 'ERR_LISTENER' | `ERR_BACKEND_${string}` = error.code;
-    if (error.name === 'ListenerError') console.log(error.event);
-    else console.log(code, error.sysctl);
+    const code: 'ERR_LISTENER' = error.code;
+    console.log(code, error.event);
+  });
+  watcher.on('degraded', ({ error }) => {
+    const code: `ERR_BACKEND_${string}` = error.code;
+    console.log(code, error.sysctl);
   });
   // @ts-expect-error -- there is no such event
   watcher.on('changed', () => undefined);
