@@ -156,6 +156,7 @@ export class Reporter {
    * @param seen what was considered last.
    */
   pathsDueAt(now: number, seen: Observation | undefined): string[] {
+    if (!this.isPending) return [];
     const isNext = now >= this.#nextAt;
     const found = seen?.kind === 'found' ? seen : undefined;
     const files = found && filesIn(found.snapshot);
