@@ -1,3 +1,4 @@
+import { chmodSync, statSync } from 'node:fs';
 import { basename, join } from 'node:path';
 
 import {
@@ -72,6 +73,13 @@ export abstract class Scene {
   /** A path below `root`. */
   at(path: string): string {
     return join(this.root, path);
+  }
+
+  /** Changes the mode of a file, in a later tick of the clock of its file system than its last change. */
+  changeMode(path: string): void {
+    const ctime = (): bigint => statSync(path, { bigint: true }).ctimeNs;
+    const before = ctime();
+    while (ctime() === before) chmodSync(path, 0o640);
   }
 
   /** The changes since the last call: what is there, and the keys that were added (+), changed (~) and removed (-). */

@@ -1,11 +1,9 @@
 /** Files that are created and written in place: never reported before they are whole, whatever else happens. */
 import {
   appendFileSync,
-  chmodSync,
   mkdirSync,
   renameSync,
   rmSync,
-  statSync,
   symlinkSync,
   utimesSync,
   writeFileSync,
@@ -50,12 +48,6 @@ test('a file that was renamed into place is reported at once, if that shows', as
 test('a file that is removed after a chmod does not count as renamed', async () => {
   const scene = new ScriptedScene();
   writeFileSync(scene.file, 'old');
-  /** Not in the tick of its last write. */
-  const changeMode = (): void => {
-    const ctime = (): bigint => statSync(scene.file, { bigint: true }).ctimeNs;
-    const before = ctime();
-    while (ctime() === before) chmodSync(scene.file, 0o600);
-  };
   let isNew = false;
   let isRead = false;
   const fs = interceptedFs(({ name, args, make }) => {
@@ -69,7 +61,7 @@ test('a file that is removed after a chmod does not count as renamed', async () 
   await watch(scene, 'app.yaml', { fs });
   rmSync(scene.file);
   writeFileSync(scene.file, 'half');
-  changeMode();
+  scene.changeMode(scene.file);
   isNew = true;
   await scene.hint();
   expect(isNew).toBe(false);
