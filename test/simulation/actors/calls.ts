@@ -1,21 +1,46 @@
 /** Sequences of system calls that several actors make. After each call, somebody else may act. */
 import { constants } from 'node:fs';
+import { basename, dirname } from 'node:path';
 
 import type { Process } from '../machine/machine.js';
 import type { Steps } from '../world.js';
 
 export type Fs = Process['fs'];
 
-const CREATE = constants.O_WRONLY | constants.O_CREAT | constants.O_TRUNC;
+export const CREATE = constants.O_WRONLY | constants.O_CREAT | constants.O_TRUNC;
 
-/** As `open(…, O_TRUNC)`, `write` in this many pieces and `close`. @param pauseMs between two pieces. */
-export function* write(fs: Fs, path: string, text: string, pieces = 1, pauseMs = 0, flags = CREATE): Steps {
+/** How often somebody asks what time it is, ms. */
+const CLOCK_MS = 20;
+
+/** Waits while a clock that was set back makes a write look older than the link that it comes after. */
+function* afterLink(fs: Fs, path: string): Steps {
+  const [directory, name] = [dirname(path), basename(path)];
+  const inode = fs.inodeAt(directory)?.entries.get(name)?.inode;
+  if (inode?.kind !== 'link') return;
+  while (inode.storage.stamp() < inode.ctimeNs) yield CLOCK_MS;
+}
+
+/**
+ * As `open(…, O_TRUNC)`, `write` in this many pieces and `close`.
+ * @param pauseMs between two pieces.
+ * @param link that leads to the file.
+ */
+export function* write(
+  fs: Fs,
+  path: string,
+  text: string,
+  pieces = 1,
+  pauseMs = 0,
+  flags = CREATE,
+  link = path,
+): Steps {
   const fd = fs.openSync(path, flags, 0o644);
   yield;
   const bytes = Buffer.from(text);
   const size = Math.ceil(bytes.length / pieces);
   for (let at = 0; at < bytes.length; at += size) {
     if (at > 0 && pauseMs > 0) yield pauseMs;
+    yield* afterLink(fs, link);
     fs.writeSync(fd, bytes, at, Math.min(size, bytes.length - at), null);
     yield;
   }

@@ -2,13 +2,10 @@
 import { constants } from 'node:fs';
 
 import type { Steps, World } from '../world.js';
-import { exists, write, type Fs } from './calls.js';
+import { CREATE, exists, write, type Fs } from './calls.js';
 
 /** A day in 2029, s. */
 const LONG_AGO = 1_870_000_000;
-
-/** How often somebody asks what time it is, ms. */
-const CLOCK_MS = 20;
 
 /** `cp -p`, `tar`: written in place, and then given an old time. */
 export function* copy(fs: Fs, world: World, path: string, text: string, pauseMs: number): Steps {
@@ -32,12 +29,6 @@ export function* placeholder(fs: Fs, world: World, path: string, text: string, p
   yield;
 }
 
-/** Waits while a clock that was set back makes a write look older than the link that it comes after. */
-function* afterLink(fs: Fs, link: string): Steps {
-  const linkedNs = fs.lstatSync(link, { bigint: true, throwIfNoEntry: false })?.ctimeNs ?? 0n;
-  while ((fs.inodeAt('/')?.storage.stamp() ?? linkedNs) < linkedNs) yield CLOCK_MS;
-}
-
 /** A link is turned to a file, which is then written again through it. */
 export function* relink(fs: Fs, world: World, path: string, text: string, pauseMs: number): Steps {
   const isLink = fs.lstatSync(path, { bigint: true, throwIfNoEntry: false })?.isSymbolicLink() === true;
@@ -50,7 +41,6 @@ export function* relink(fs: Fs, world: World, path: string, text: string, pauseM
   yield;
   fs.renameSync(link, path);
   yield pauseMs;
-  yield* afterLink(fs, path);
   world.begins(path);
   yield* write(fs, path, text, 2, pauseMs);
   world.ends(path);
@@ -70,8 +60,7 @@ export function* linkAndCopy(fs: Fs, world: World, path: string, text: string, p
   world.begins(path);
   fs.renameSync(link, path);
   yield;
-  yield* afterLink(fs, path);
-  yield* write(fs, file, text, 2, pauseMs);
+  yield* write(fs, file, text, 2, pauseMs, CREATE, path);
   fs.utimesSync(file, LONG_AGO, LONG_AGO);
   world.ends(path);
   yield;

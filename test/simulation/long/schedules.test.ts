@@ -49,6 +49,7 @@ test.concurrent.each([
   ['busy-directory', 100_170_716],
   ['busy-tree', 520_004_152],
   ['groups', 10_567_682],
+  ['groups', 300_229_404],
   ['inside', 10_422_546],
   ['links', 300_737],
   ['links', 700_001_296],
