@@ -12,12 +12,17 @@ export const CREATE = constants.O_WRONLY | constants.O_CREAT | constants.O_TRUNC
 /** How often somebody asks what time it is, ms. */
 const CLOCK_MS = 20;
 
-/** Waits while a clock that was set back makes a write look older than the link that it comes after. */
-function* afterLink(fs: Fs, path: string): Steps {
+/**
+ * Waits while a clock that was set back makes a write look older than the link that it comes after. It then waits until the
+ * clock is past the last write, too: a write of the same size in the same tick would leave the same times.
+ */
+function* afterLink(fs: Fs, path: string, fd: number): Steps {
   const [directory, name] = [dirname(path), basename(path)];
   const inode = fs.inodeAt(directory)?.entries.get(name)?.inode;
-  if (inode?.kind !== 'link') return;
-  while (inode.storage.stamp() < inode.ctimeNs) yield CLOCK_MS;
+  if (inode?.kind !== 'link' || inode.storage.stamp() >= inode.ctimeNs) return;
+  const { ctimeNs } = fs.fstatSync(fd, { bigint: true });
+  const latestNs = ctimeNs > inode.ctimeNs ? ctimeNs : inode.ctimeNs;
+  while (inode.storage.stamp() <= latestNs) yield CLOCK_MS;
 }
 
 /**
@@ -40,7 +45,7 @@ export function* write(
   const size = Math.ceil(bytes.length / pieces);
   for (let at = 0; at < bytes.length; at += size) {
     if (at > 0 && pauseMs > 0) yield pauseMs;
-    yield* afterLink(fs, link);
+    yield* afterLink(fs, link, fd);
     fs.writeSync(fd, bytes, at, Math.min(size, bytes.length - at), null);
     yield;
   }
