@@ -313,7 +313,7 @@ export class ConfigLoader<T = ConfigMap> extends Component<ConfigLoaderEvents<T>
       for (const source of fresh) source.retry();
       accepted = await this.#acceptPending(fresh, fresh);
     }
-    for (const each of this.#sources) {
+    for (const each of this.#sources.filter(({ isPending }) => isPending)) {
       each.refusals = accepted.problems.filter(({ source }) => source === each.name);
     }
     return accepted;

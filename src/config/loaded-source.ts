@@ -48,7 +48,15 @@ const NOTHING: Reading = { values: {}, placeOf: () => undefined, warnings: [] };
 /** Nobody reads more of them. */
 const MAX_WARNINGS = 100;
 
-/** One layer of a loader: its reader, its newest values, and the values accepted into the configuration. */
+/**
+ * One layer of a loader: its reader, and two readings of it.
+ *
+ * | its newest values                          | it is    | when they become the accepted ones       |
+ * |--------------------------------------------|----------|------------------------------------------|
+ * | are accepted: they are in the configuration | current  | –                                        |
+ * | are not                                    | pending  | as soon as they pass validation          |
+ * | were, and were not healthy                 | reverted | when `retry()` has made them pending again |
+ */
 export class LoadedSource {
   readonly name: string;
   /** The digest of the bytes last read, if known. */
@@ -61,12 +69,11 @@ export class LoadedSource {
   failure: Error | undefined;
   readonly #reader: SourceReader;
   readonly #ports: SourcePorts;
+  #newest = NOTHING;
   #accepted = NOTHING;
   /** What was accepted before that. */
   #before = NOTHING;
-  #pending: Reading | undefined;
-  /** Values that were in use and are not tried again, and why. */
-  #reverted: { readonly reading: Reading; readonly problem: ConfigProblem } | undefined;
+  #isReverted = false;
   #warnings: readonly ConfigWarning[] = [];
   /** Monotonic ms. */
   #unreadableSince: number | undefined;
@@ -85,20 +92,19 @@ export class LoadedSource {
     return typeof this.#reader.provider?.watch === 'function';
   }
 
-  /** Whether its newest values are not accepted. */
   get isPending(): boolean {
-    return this.#pending !== undefined;
+    return this.#newest !== this.#accepted && !this.#isReverted;
   }
 
   status(isLoaded: boolean): ConfigSourceStatus {
-    const refusals = this.#reverted ? [this.#reverted.problem] : this.isPending ? this.refusals : [];
-    const isBad = this.problems.length > 0 || (isLoaded && (this.isPending || this.#reverted !== undefined));
+    const { name, problems, refusals } = this;
+    const isBad = problems.length > 0 || (isLoaded && this.#newest !== this.#accepted);
     return {
-      name: this.name,
+      name,
       state: isBad ? 'rejected' : isLoaded ? 'current' : 'unread',
       degraded: this.#isDegraded,
       digest: this.digest ?? null,
-      problems: this.problems.length === 0 ? refusals : this.problems,
+      problems: problems.length > 0 ? problems : refusals,
     };
   }
 
@@ -138,29 +144,28 @@ export class LoadedSource {
 
   /** The layer of the configuration. @param newest whether to use the pending values, if there are any */
   layer(newest: boolean): Layer {
-    const { values, placeOf } = (newest ? this.#pending : undefined) ?? this.#accepted;
+    const { values, placeOf } = newest ? this.#newest : this.#accepted;
     const { ignoresCase, setsPaths } = this.#reader;
     return { source: this.name, values, ignoresCase, setsPaths, placeOf };
   }
 
-  /** Accepts the pending values into the configuration. */
+  /** Accepts the newest values into the configuration. */
   accept(): void {
-    if (!this.#pending) return;
     this.#before = this.#accepted;
-    this.#accepted = this.#pending;
-    this.#pending = undefined;
+    this.#accepted = this.#newest;
+    this.refusals = [];
   }
 
   /** Returns to what was in the configuration before. */
   revert(problem: ConfigProblem): void {
-    this.#reverted = { reading: this.#accepted, problem };
     this.#accepted = this.#before;
+    this.#isReverted = true;
+    this.refusals = [problem];
   }
 
   /** Makes reverted values pending again: another source that was reverted with this one has changed. */
   retry(): void {
-    this.#pending ??= this.#reverted?.reading;
-    this.#reverted = undefined;
+    this.#isReverted = false;
   }
 
   /** Stops watching the source. Never rejects. */
@@ -216,15 +221,17 @@ export class LoadedSource {
     }
   }
 
-  /** Stores the newest values. Returns false if they are the same as before. */
+  /** Stores the newest values. Returns false if they are the same as before; they may be on other lines. */
   #take(reading: Reading): boolean {
     const { values } = reading;
-    const newest = this.#reverted?.reading ?? this.#pending ?? this.#accepted;
-    if (isSame(values, newest.values)) return false;
-    this.#reverted = undefined;
-    this.#pending = isSame(values, this.#accepted.values) ? undefined : reading;
-    this.refusals = [];
-    return true;
+    const isFresh = !isSame(values, this.#newest.values);
+    if (isSame(values, this.#accepted.values)) this.#accepted = reading;
+    this.#newest = reading;
+    if (isFresh) {
+      this.#isReverted = false;
+      this.refusals = [];
+    }
+    return isFresh;
   }
 
   /** Tells each warning once, until it is no longer true. */

@@ -181,6 +181,30 @@ test('the problems of a ConfigError that a function throws are shown, each at it
   ]);
 });
 
+test('a problem names the line on which a value stands now, even if only the lines have changed', async () => {
+  const scene = new ConfigScene();
+  scene.write('a.json', '{"n":1}');
+  scene.write('b.json', { max: 1 });
+  const loader = scene.loader<ConfigMap>({
+    sources: ['a.json', 'b.json'].map((name) => ({ provider: scene.file(name) })),
+    validate: (values) => {
+      const { n, max } = values as { readonly n: number; readonly max: number };
+      if (n <= max) return { n, max };
+      throw Object.assign(new Error(), { issues: [{ message: 'm', path: ['n'] }] });
+    },
+  });
+  await scene.load(loader);
+  for (const lines of [1, 2]) {
+    scene.write('a.json', `${'\n'.repeat(lines)}{"n":1}`);
+    await scene.pass();
+    scene.write('b.json', { max: 0, lines });
+    await scene.pass();
+    expect(scene.rejections.at(-1)?.problems).toMatchObject([
+      { source: scene.path('a.json'), line: lines + 1 },
+    ]);
+  }
+});
+
 test('a probe says why nothing was loaded', async () => {
   const validate = z.object({ port: z.number() });
   const loader = new ConfigLoader({ sources: [{ values: {} }], validate });
