@@ -1,5 +1,5 @@
 /** What certificates say, alone and as a set. */
-import { hash, type X509Certificate } from 'node:crypto';
+import { hash, type KeyObject, type X509Certificate } from 'node:crypto';
 
 import { parseGmtDate } from '../core/clock.js';
 
@@ -12,6 +12,12 @@ export interface Validity {
 /** The certificates of a file, at least one: that of the server or client comes first. */
 export type Chain = readonly [X509Certificate, ...X509Certificate[]];
 
+/** The key is that of the first certificate. */
+export interface Identity {
+  readonly chain: Chain;
+  readonly key: KeyObject;
+}
+
 export function validityOf({ validFrom, validTo }: X509Certificate): Validity {
   return { notBefore: parseGmtDate(validFrom), expiresAt: parseGmtDate(validTo) };
 }
@@ -21,10 +27,10 @@ export function distinct(certificates: readonly X509Certificate[]): X509Certific
   return [...new Map(certificates.map((certificate) => [certificate.fingerprint256, certificate])).values()];
 }
 
-/** A key that is equal for equal sets: their order, repetitions and text between them do not matter. */
+/** The same for certificates in another order. */
 export function digestOfSet(certificates: readonly X509Certificate[]): string {
-  const fingerprints = new Set(certificates.map(({ fingerprint256 }) => fingerprint256));
-  return hash('sha256', [...fingerprints].sort().join());
+  const fingerprints = certificates.map(({ fingerprint256 }) => fingerprint256);
+  return hash('sha256', fingerprints.sort().join());
 }
 
 export function subjectName({ subject }: X509Certificate): string {

@@ -6,9 +6,11 @@
  */
 import { createPrivateKey, X509Certificate, type KeyObject } from 'node:crypto';
 
+import type { Identity } from './certificates.js';
 import { childrenOf, Malformed, oidOf, type Element } from './der.js';
 import { checkMac, decrypt } from './password-encryption.js';
 import { Locked } from './pem.js';
+import { TlsError } from './tls-error.js';
 
 /** What is in a file. */
 interface Pkcs12 {
@@ -29,10 +31,31 @@ const SHROUDED_KEY_BAG = '1.2.840.113549.1.12.10.1.2';
 const CERTIFICATE_BAG = '1.2.840.113549.1.12.10.1.3';
 
 /**
- * @throws {Malformed} if it is no PKCS#12 file that can be read here.
+ * Returns the first key of a PKCS#12 file with its certificate, and all other certificates of the file as its chain.
+ * @throws {TlsError} `ERR_TLS_PEM`, or `ERR_TLS_MISMATCH` if the file has no key with its certificate.
  * @throws {Locked} if the passphrase does not open it, or it is damaged.
  */
-export function readPkcs12(bytes: Buffer, passphrase: string): Pkcs12 {
+export function parsePkcs12(path: string, bytes: Buffer, passphrase = ''): Identity {
+  const { key, certificates } = contentsOf(path, bytes, passphrase);
+  const leaf = key && certificates.find((certificate) => certificate.checkPrivateKey(key));
+  if (!leaf) {
+    const message = `The PKCS#12 file "${path}" has no key with its certificate; certificates in it: ${certificates.length}`;
+    throw new TlsError('ERR_TLS_MISMATCH', message);
+  }
+  return { chain: [leaf, ...certificates.filter((certificate) => certificate !== leaf)], key };
+}
+
+function contentsOf(path: string, bytes: Buffer, passphrase: string): Pkcs12 {
+  try {
+    return read(bytes, passphrase);
+  } catch (cause) {
+    if (cause instanceof Locked) throw cause;
+    const message = `Cannot parse the PKCS#12 file "${path}": ${(cause as Error).message}`;
+    throw new TlsError('ERR_TLS_PEM', message, { cause });
+  }
+}
+
+function read(bytes: Buffer, passphrase: string): Pkcs12 {
   const [pfx] = childrenOf(bytes, 1);
   const [version, safe, mac] = childrenOf(pfx?.tag === SEQUENCE ? pfx.content : undefined);
   if (version?.tag !== INTEGER) throw new Malformed('it is not PKCS#12');

@@ -3,8 +3,14 @@ import { createSecureContext, type SecureContext } from 'node:tls';
 import { inspect } from 'node:util';
 
 import { dateOrNull, isoTime } from '../core/clock.js';
-import { digestOfSet, distinct, subjectName, validityOf, type Validity } from './certificates.js';
-import type { Identity } from './identity.js';
+import {
+  digestOfSet,
+  distinct,
+  subjectName,
+  validityOf,
+  type Identity,
+  type Validity,
+} from './certificates.js';
 
 /** @internal */
 export interface TlsCredentialsFields {
@@ -63,8 +69,8 @@ export class TlsCredentials implements Validity {
     this.notBefore = notBefore;
     this.expiresAt = expiresAt;
     this.revision = revision;
-    const parts = [this.#pair?.cert, this.#pair?.key].map((part) => part && hash('sha256', part));
-    this.digest = `tls:${hash('sha256', JSON.stringify([...parts, digestOfSet(authorities)]))}`;
+    const parts = [this.#pair?.cert, this.#pair?.key, digestOfSet(this.authorities)];
+    this.digest = `tls:${hash('sha256', parts.join('\n'))}`;
   }
 
   /** The certificate chain, PEM. */

@@ -16,11 +16,10 @@ import {
 } from '../watch/watched-value.js';
 import { subjectName } from './certificates.js';
 import { HalfRenewal, isHalf } from './half-renewal.js';
-import { MAX_BYTES } from './identity.js';
 import type { TlsCredentials } from './tls-credentials.js';
 import { TlsError } from './tls-error.js';
 import { tlsLayout, type TlsLayout, type TlsPaths } from './tls-paths.js';
-import { expiredError, expiryWarning, parseSet } from './tls-set.js';
+import { expiredError, expiryWarning, MAX_BYTES, parseSet } from './tls-set.js';
 
 /** Options of `TlsFiles`. All are optional, and `undefined` means the default. */
 export interface TlsFilesOptions extends WatchedValueOptions {
@@ -113,7 +112,7 @@ export class TlsFiles extends WatchedValue<TlsCredentials, TlsFilesEvents, TlsFi
   #certificatePath: string;
   /** What was last on disk. It is looked at again, because its dates may have passed, or the clock was set. */
   #last: Snapshot | undefined;
-  /** Then it is not reported when it is refused again. */
+  /** Whether it was refused: then it is not reported when it is refused again. */
   #isRefused = false;
   #warnings: readonly WatcherWarning[] = [];
   #reported: 'valid' | 'expiring' | 'expired' = 'valid';
@@ -141,7 +140,7 @@ export class TlsFiles extends WatchedValue<TlsCredentials, TlsFilesEvents, TlsFi
     this.#expiryWarningMs = own.expiryWarningMs;
     const onJump = (): void => void this.#expiry.bringForward(0);
     this.#expiry = new Alarm(this.clock, false, () => this.#watchExpiry(), onJump);
-    this.#again = new Alarm(this.clock, false, () => this.#last && this.#look(this.#last));
+    this.#again = new Alarm(this.clock, false, () => this.#last && this.take(this.#last));
     const waitMs = rest.groupSettleMs ?? GROUP_SETTLE_MS;
     this.#half = new HalfRenewal(this.clock, waitMs, (error) => super.refuse(error));
   }
@@ -209,14 +208,10 @@ export class TlsFiles extends WatchedValue<TlsCredentials, TlsFilesEvents, TlsFi
     return new TlsError('ERR_TLS_UNAVAILABLE', message, options);
   }
 
+  /** Takes a snapshot, also the last one again, and warns of what is odd since then. */
   protected override take(snapshot: Snapshot): void {
+    if (snapshot !== this.#last) this.#isRefused = false;
     this.#last = snapshot;
-    this.#isRefused = false;
-    this.#look(snapshot);
-  }
-
-  /** Takes a snapshot, also one that was looked at before, and warns of what is odd since then. */
-  #look(snapshot: Snapshot): void {
     this.#again.clear();
     const before = this.#warnings.map(({ message }) => message);
     super.take(snapshot);

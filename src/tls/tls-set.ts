@@ -1,12 +1,16 @@
 /** Parses and checks a set of certificate, key and CA bundle. */
-import { inspectChain, whyExpired, type Oddities } from './chain.js';
-import type { Validity } from './certificates.js';
-import { bytesOf, identityOf } from './identity.js';
-import { parseCertificates } from './pem.js';
-import { TlsCredentials } from './tls-credentials.js';
 import { isoTime } from '../core/clock.js';
+import { sharedBytesOf } from '../fs/snapshot.js';
+import type { Identity, Validity } from './certificates.js';
+import { inspectChain, whyExpired, type Oddities } from './chain.js';
+import { hasPrivateKey, Locked, parseCertificates, parseKey } from './pem.js';
+import { parsePkcs12 } from './pkcs12.js';
+import { TlsCredentials } from './tls-credentials.js';
 import { TlsError } from './tls-error.js';
-import type { TlsPlaces } from './tls-paths.js';
+import type { TlsPlace, TlsPlaces } from './tls-paths.js';
+
+/** Larger than any chain and bundle: the bundle of all public authorities has 0.3 MB. */
+export const MAX_BYTES = 1_048_576;
 
 interface Parsing {
   /** Epoch ms. */
@@ -47,6 +51,66 @@ export function parseSet({ ca, ...places }: TlsPlaces, parsing: Parsing): Parsed
   if (expired === undefined) return { credentials, warnings, until };
   // The clock may be wrong, and set.
   return { credentials, warnings: [...warnings, expired], until: now };
+}
+
+/** @throws {TlsError} if the key does not match the certificate, or the passphrase the key. */
+function identityOf({ cert, key, isPfx, passphrase }: TlsPlaces): Identity | undefined {
+  if (!cert || !key) return undefined;
+  const secret = passphrase && passphraseIn(passphrase);
+  try {
+    return isPfx ? parsePkcs12(cert.path, bytesOf(cert), secret) : fromPem(cert, key, secret);
+  } catch (error) {
+    throw error instanceof Locked ? lockedError(key, passphrase, error) : error;
+  }
+}
+
+function fromPem(cert: TlsPlace, key: TlsPlace, passphrase: string | undefined): Identity {
+  const [certBytes, keyBytes] = [bytesOf(cert), bytesOf(key)];
+  if (cert.path === key.path && !hasPrivateKey(keyBytes)) {
+    const message = `"${key.path}" is a file without a private key; TlsFiles takes a directory, a credential bundle, or { cert, key, ca }`;
+    throw new TlsError('ERR_TLS_PEM', message);
+  }
+  const chain = parseCertificates(cert.path, certBytes, 'ERR_TLS_PEM');
+  const privateKey = parseKey(key.path, keyBytes, passphrase);
+  // `setSecureContext()` accepts an RSA key with an EC certificate; then every handshake fails.
+  if (!chain[0].checkPrivateKey(privateKey)) {
+    const message = `The private key in "${key.path}" is not that of the first certificate in "${cert.path}"`;
+    throw new TlsError('ERR_TLS_MISMATCH', message);
+  }
+  return { chain, key: privateKey };
+}
+
+/** The passphrase may belong to another key: its own may follow. */
+function lockedError(key: TlsPlace, passphrase: TlsPlace | undefined, cause: Locked): TlsError {
+  if (!passphrase) {
+    const fix = 'give the file of the passphrase: { cert, key, passphrase } or { pfx, passphrase }';
+    return new TlsError(
+      'ERR_TLS_PEM',
+      `The private key in "${key.path}" is protected by a passphrase; ${fix}`,
+    );
+  }
+  const message = `The passphrase in "${passphrase.path}" does not open the private key in "${key.path}"; one of them may be older, or damaged`;
+  return new TlsError('ERR_TLS_MISMATCH', message, { cause });
+}
+
+/** Editors and `echo` end a file with a line break. The option of that name in Node.js is the passphrase itself. */
+function passphraseIn(place: TlsPlace): string {
+  if (!place.file) {
+    const message = `There is no file "${place.path}", where TlsFiles reads the passphrase; the option "passphrase" is a path`;
+    throw new TlsError('ERR_TLS_MISSING', message);
+  }
+  return bytesOf(place)
+    .toString('utf8')
+    .replace(/\r?\n$/, '');
+}
+
+/** @throws {TlsError} `ERR_TLS_MISSING`, `ERR_TLS_PEM`. */
+function bytesOf({ path, file }: TlsPlace): Buffer {
+  if (!file) throw new TlsError('ERR_TLS_MISSING', `There is no file "${path}"`);
+  const bytes = sharedBytesOf(file);
+  if (bytes) return bytes;
+  const message = `"${path}" has ${file.size} bytes; certificates and keys have at most ${MAX_BYTES}`;
+  throw new TlsError('ERR_TLS_PEM', message);
 }
 
 /** How long before its end a certificate that has not been replaced is reported, ms. */

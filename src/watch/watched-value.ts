@@ -154,17 +154,17 @@ export abstract class WatchedValue<
       unreadable: ({ error }) => {
         const isFirst = this.#unreadable === undefined;
         this.#unreadable = this.#failureBy(error);
-        if (isFirst) this.#emit('unreadable', { error });
+        if (isFirst) this.tell('unreadable', { error });
       },
       readable: (readable) => {
         this.#unreadable = undefined;
-        this.#emit('readable', readable);
+        this.tell('readable', readable);
         // A change is reported before this.
         queueMicrotask(() => this.#explainAbsence());
       },
-      degraded: (degradation) => this.#emit('degraded', degradation),
-      recovered: (recovery) => this.#emit('recovered', recovery),
-      warning: (warning) => this.#emit('warning', warning),
+      degraded: (degradation) => this.tell('degraded', degradation),
+      recovered: (recovery) => this.tell('recovered', recovery),
+      warning: (warning) => this.tell('warning', warning),
       error: (error) => this.fail(error),
     });
   }
@@ -259,7 +259,7 @@ export abstract class WatchedValue<
   protected refuse(error: ResilientError): void {
     this.#refusal = this.#failureBy(error);
     this.#rejections += 1;
-    this.#emit('rejected', { error });
+    this.tell('rejected', { error });
   }
 
   protected override async onStart(): Promise<void> {
@@ -304,7 +304,7 @@ export abstract class WatchedValue<
     this.#changes += 1;
     this.#lastChangeAt = this.clock.now();
     for (const next of this.#waiting) next.resolve(value);
-    this.#emit('change', { current: value, previous });
+    this.tell('change', { current: value, previous });
     if (!this.lifetime.ended) this.onReported();
   }
 
@@ -318,10 +318,5 @@ export abstract class WatchedValue<
   #failureBy(error: Error): Failure {
     this.recordError(error);
     return { error, lastError: this.lastError };
-  }
-
-  /** Emits an event that every subclass has. */
-  #emit<E extends keyof WatchedValueEvents<T>>(event: E, ...args: WatchedValueEvents<T>[E]): void {
-    this.tell(event, ...args);
   }
 }
