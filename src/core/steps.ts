@@ -35,12 +35,7 @@ class Done<T> {
   }
 }
 
-/** No work, with this result. */
-export function done<T>(value: T): Steps<T> {
-  return new Done(value);
-}
-
-const NOTHING: Steps<void> = done(undefined);
+const NOTHING: Steps<void> = new Done(undefined);
 
 /** The answer, which may have to be waited for. */
 export function wait<T>(answer: Answer<T>): Steps<T> {

@@ -90,7 +90,7 @@ export async function diagnose(
     realPath,
     links: linksOf(found),
     mounts: passed.map(({ point, kind }) => ({ path: point, type: kind.name })),
-    revision: found.route.revision ?? null,
+    revision: found.route.way.revision ?? null,
     revisionAt,
     inotify,
     findings: findings.sort((a, b) => SEVERITIES.indexOf(a.severity) - SEVERITIES.indexOf(b.severity)),
@@ -106,17 +106,17 @@ function* throughVolume(path: string, disk: Disk): Steps<Resolution> {
   const found = yield* resolve(path, disk);
   if (found.kind !== 'found' || !found.stat.isDirectory()) return found;
   const published = yield* resolve(within(path, DATA_LINK), disk);
-  return published.route.links === found.route.links ? found : published;
+  return published.route.way.links === found.route.way.links ? found : published;
 }
 
-function linksOf({ route: { links } }: Resolution): Diagnosis['links'] {
-  return Array.from(linksIn(links), ({ path, target }) => ({ path, target }));
+function linksOf({ route }: Resolution): Diagnosis['links'] {
+  return Array.from(linksIn(route.way.links), ({ path, target }) => ({ path, target }));
 }
 
 /** A plain directory does not change with the files in it. */
 async function changedAt(found: Extract<Resolution, { kind: 'found' }>): Promise<number> {
   let latest = Number(found.stat.ctimeNs / 1_000_000n);
-  if (!found.stat.isDirectory() || found.route.revision !== undefined) return latest;
+  if (!found.stat.isDirectory() || found.route.way.revision !== undefined) return latest;
   for (const entry of await readdir(found.path).catch(() => [])) {
     const { ctimeMs } = await stat(within(found.path, entry)).catch(() => ({ ctimeMs: 0 }));
     latest = Math.max(latest, Math.trunc(ctimeMs));
@@ -134,7 +134,7 @@ function mountsOf(found: Resolution, mounts: Mounts): Mount[] {
 function endFindings(path: string, found: Resolution): Finding[] {
   switch (found.kind) {
     case 'missing':
-      return found.route.links === ''
+      return found.route.way.links === ''
         ? [finding('MISSING', `"${found.path}" does not exist`)]
         : [finding('DANGLING', `"${path}" leads to "${found.path}", which does not exist`)];
     case 'unreadable':

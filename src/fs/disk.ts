@@ -11,7 +11,7 @@ import type { BigIntStats, Dirent } from 'node:fs';
 
 import type { Clock } from '../core/clock.js';
 import { errnoOf, withErrno } from '../core/errno.js';
-import { done, run, type Answer, type Steps } from '../core/steps.js';
+import { run, wait, type Steps } from '../core/steps.js';
 import { onNextTurn } from '../core/event-loop.js';
 import {
   list,
@@ -72,75 +72,77 @@ export function noAnswers(): Answers {
 
 /** The disk as one look sees it. */
 export class Disk {
+  /** Stands for what looks of the same event share; undefined if they share nothing. */
+  readonly shared: Answers | undefined;
+  readonly clock: Clock;
   readonly #fs: ReadingCalls;
   readonly #mounts: Mounts;
   readonly #forms: Forms;
-  readonly #shared: Answers | undefined;
-  readonly #clock: Clock;
 
   /** @param answers shared with the other looks of one event; undefined if there are none. */
   constructor(fs: ReadingCalls, mounts: Mounts, clock: Clock, answers: Answers | undefined) {
     this.#fs = fs;
     this.#mounts = mounts;
     this.#forms = formsOf(fs);
-    this.#shared = answers;
-    this.#clock = clock;
+    this.shared = answers;
+    this.clock = clock;
   }
 
   /** The same disk without the answers so far: for a proof, and after something has moved. */
   get afresh(): Disk {
-    return new Disk(this.#fs, this.#mounts, this.#clock, noAnswers());
-  }
-
-  /** Stands for what looks of the same event share; undefined if they share nothing. */
-  get shared(): object | undefined {
-    return this.#shared;
-  }
-
-  /** Monotonic ms. */
-  get now(): number {
-    return this.#clock.monotonic();
+    return new Disk(this.#fs, this.#mounts, this.clock, noAnswers());
   }
 
   lstat(path: string): Steps<BigIntStats | undefined> {
-    return this.#ask(path, lstat, this.#shared?.lstat);
+    return this.#ask(this.shared?.lstat, lstat, path);
   }
 
   /** The target of a link; undefined also if something else is there. */
   readlink(path: string): Steps<string | undefined> {
-    return this.#ask(path, (calls) => run(readlink(calls, path)), this.#shared?.readlink);
+    return this.#ask(this.shared?.readlink, readlink, path);
   }
 
   /** The entries of a directory with their kinds, in any order. */
   list(path: string): Steps<readonly Dirent[] | undefined> {
-    return this.#ask(path, (calls) => run(list(calls, path)), this.#shared?.list);
+    return this.#ask(this.shared?.list, list, path);
   }
 
   /** Reads a file, which must not be a link. @param found the file at the path, if known. */
   read(path: string, maxBytes: number, found?: BigIntStats): Steps<Reading | undefined> {
-    return this.#ask(path, (calls) => run(read(calls, path, maxBytes, found)));
+    return this.#ask(undefined, read, path, maxBytes, found);
   }
 
   /** Makes a call unless another look of the same event has made it. @param known the answers so far. */
-  #ask<T>(path: string, call: Call<T>, known?: Map<string, T>): Steps<T | undefined> {
+  #ask<T, A extends unknown[]>(
+    known: Map<string, T> | undefined,
+    call: Call<T, A>,
+    path: string,
+    ...rest: A
+  ): Steps<T | undefined> {
     const value = known?.get(path);
-    if (value !== undefined) return done(value);
-    if (this.#mounts.mayHang(path)) return this.#wait(path, call, known);
+    if (value !== undefined) return wait(value);
+    if (this.#mounts.mayHang(path)) return this.#wait(known, call, path, ...rest);
     try {
-      const answer = call(this.#forms.now, path) as T | undefined;
+      const answer = run(call(this.#forms.now, path, ...rest)) as T | undefined;
       if (answer !== undefined) known?.set(path, answer);
-      return done(answer);
+      return wait(answer);
     } catch (error) {
       if (!isAbsent(error)) throw error;
-      return done(undefined);
+      return wait(undefined);
     }
   }
 
-  *#wait<T>(path: string, call: Call<T>, known?: Map<string, T>): Steps<T | undefined> {
+  *#wait<T, A extends unknown[]>(
+    known: Map<string, T> | undefined,
+    call: Call<T, A>,
+    path: string,
+    ...rest: A
+  ): Steps<T | undefined> {
     for (let asked = 1; asked <= MAX_ASKED; asked += 1) {
       try {
         // Run by itself, so that it closes its descriptor even if nobody waits for it any longer.
-        const answer = (yield this.#mounts.inTurn(path, async () => call(this.#forms.soon, path))) as T;
+        const called = async (): Promise<T | undefined> => run(call(this.#forms.soon, path, ...rest));
+        const answer = (yield this.#mounts.inTurn(path, called)) as T;
         if (answer === undefined) continue;
         known?.set(path, answer);
         return answer;
@@ -158,8 +160,8 @@ export class Disk {
  */
 const MAX_ASKED = 6;
 
-/** A call in both of its forms. */
-type Call<T> = (calls: Lookups, path: string) => Answer<T | undefined>;
+/** A call in either of its forms. */
+type Call<T, A extends unknown[]> = (calls: Lookups, path: string, ...rest: A) => Steps<T | undefined>;
 
 function isAbsent(error: unknown): boolean {
   return ABSENT.includes(errnoOf(withErrno(error)) ?? '');

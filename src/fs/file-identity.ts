@@ -5,11 +5,14 @@ import type { BigIntStats } from 'node:fs';
 export const PERMISSIONS = 0o7777;
 
 /** Tells an inode from others, and its content from earlier content. Inode numbers alone are reused immediately. */
-export type Inode = Pick<BigIntStats, 'dev' | 'ino' | 'birthtimeNs' | 'size' | 'mtimeNs' | 'ctimeNs'>;
+export type Inode = Pick<
+  BigIntStats,
+  'dev' | 'ino' | 'birthtimeNs' | 'size' | 'mtimeNs' | 'ctimeNs' | 'atimeNs'
+>;
 
 /** A copy without the rest of the stat, which would stay in memory. */
-export function inodeOf({ dev, ino, birthtimeNs, size, mtimeNs, ctimeNs }: BigIntStats): Inode {
-  return { dev, ino, birthtimeNs, size, mtimeNs, ctimeNs };
+export function inodeOf({ dev, ino, birthtimeNs, size, mtimeNs, ctimeNs, atimeNs }: BigIntStats): Inode {
+  return { dev, ino, birthtimeNs, size, mtimeNs, ctimeNs, atimeNs };
 }
 
 /** Whether these are the same file or directory. */
@@ -42,26 +45,19 @@ export function timestampsAreReliable(since: number, readAt: number): boolean {
   return readAt - since > COARSEST_TICK_MS;
 }
 
-/**
- * How long a file had not been written when it was last read, or changed otherwise, ms. All of these times come from the
- * clock of its file system. With `relatime`, the first read after a write sets the time of access.
- */
-export function restOf({ mtimeNs, ctimeNs, atimeNs }: BigIntStats): number {
-  const latestNs = atimeNs > ctimeNs ? atimeNs : ctimeNs;
-  return Number((latestNs - mtimeNs) / 1_000_000n);
-}
-
 /** The clocks of two machines that run for each other differ by less, ms: a day covers a wrong time zone. */
 const LARGEST_SKEW_MS = 24 * 3_600_000;
 
 /**
  * Whether a file was certainly not written in the last `withinMs`. Its times may come from the clock of a file server, and
- * either clock may have been set, so they are compared with each other. Compared with our clock, only a difference that
- * is larger than any skew counts. Far in the future, too: then one of the clocks was never set.
- * @param restMs see `restOf`.
+ * either clock may have been set, so they are compared with each other: it had rested for as long when it was last read, or
+ * changed otherwise. With `relatime`, the first read after a write sets the time of access. Compared with our clock, only a
+ * difference that is larger than any skew counts. Far in the future, too: then one of the clocks was never set.
  * @param now epoch ms.
  */
-export function hasRested({ mtimeNs }: Inode, restMs: number, now: number, withinMs: number): boolean {
+export function hasRested({ mtimeNs, ctimeNs, atimeNs }: Inode, now: number, withinMs: number): boolean {
+  const latestNs = atimeNs > ctimeNs ? atimeNs : ctimeNs;
+  const restMs = Number((latestNs - mtimeNs) / 1_000_000n);
   const ageMs = now - Number(mtimeNs / 1_000_000n);
   return restMs > withinMs + COARSEST_TICK_MS || Math.abs(ageMs) > LARGEST_SKEW_MS;
 }

@@ -4,32 +4,30 @@
  * not here, so only the kernel can follow them. What is behind one has a path that begins with the link and `/.`, which
  * the kernel resolves in each call: `/proc/7/root/./etc/app.conf`. Its parent is `/proc/7/root/./..`.
  *
- * | a symbolic link                                     | is                                       |
- * |-----------------------------------------------------|------------------------------------------|
- * | `cwd`, `exe`, `root` or a namespace, without a size | magic                                    |
- * | named like an open file or a mapping, with the size | magic                                    |
- * | 64 and less than all permissions                    |                                          |
- * | any other, such as `/proc/self`                     | text; elsewhere, its size is its length  |
+ * | a symbolic link                                     | is                                                        |
+ * |-----------------------------------------------------|-----------------------------------------------------------|
+ * | `cwd`, `exe`, `root` or a namespace, without a size | magic                                                     |
+ * | named like an open file or a mapping, with the size | magic                                                     |
+ * | 64 and less than all permissions                    |                                                           |
+ * | `self` or `thread-self`, without a size             | undated text: its time is when `/proc` was first asked    |
+ * | any other                                           | text; outside of `/proc`, its size is its length          |
  */
 import type { BigIntStats } from 'node:fs';
 
 const OF_PROCESS = /^(?:cwd|exe|root|cgroup|ipc|mnt|net|user|uts|(?:pid|time)(?:_for_children)?)$/;
 const OF_FILE = /^(?:\d+|[\da-f]+-[\da-f]+)$/;
 
-/** Links of `/proc` that are text. */
+/** The caller of `/proc`. */
 const OF_CALLER = /^(?:thread-)?self$/;
 
 const ALL_PERMISSIONS = 0o777n;
 
-/** Whether a link with this name and status leads to an object. */
-export function isMagicLink(name: string, { size, mode }: BigIntStats): boolean {
-  if (size === 0n) return OF_PROCESS.test(name);
-  return size === 64n && (mode & ALL_PERMISSIONS) !== ALL_PERMISSIONS && OF_FILE.test(name);
-}
-
-/** Whether a link has the time when it was made, not when `/proc` was first asked for it. */
-export function isDated(name: string, link: BigIntStats): boolean {
-  return !isMagicLink(name, link) && !(link.size === 0n && OF_CALLER.test(name));
+/** What a link with this name and status is. */
+export function linkKind(name: string, { size, mode }: BigIntStats): 'magic' | 'undated' | 'text' {
+  if (size === 0n && OF_PROCESS.test(name)) return 'magic';
+  if (size === 0n && OF_CALLER.test(name)) return 'undated';
+  const isOfFile = size === 64n && (mode & ALL_PERMISSIONS) !== ALL_PERMISSIONS && OF_FILE.test(name);
+  return isOfFile ? 'magic' : 'text';
 }
 
 /** Whether a resolved path leads through such a link. */

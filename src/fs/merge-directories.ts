@@ -43,13 +43,12 @@ export function haveSameDirectories(
 ): boolean {
   if (one === other) return true;
   if (one.length !== other.length) return false;
-  for (let at = 0; at < one.length; at += 1) if (!isSame(one[at], other[at])) return false;
+  for (let at = 0; at < one.length; at += 1) {
+    const [a, b] = [one[at], other[at]];
+    if (a === b) continue;
+    if (a?.path !== b?.path || a?.identity !== b?.identity) return false;
+    if (a?.isAncestor !== b?.isAncestor || a?.treeRoot !== b?.treeRoot) return false;
+    if (a?.entries !== b?.entries && a?.entries?.join('/') !== b?.entries?.join('/')) return false;
+  }
   return true;
-}
-
-function isSame(one: WatchedDirectory | undefined, other: WatchedDirectory | undefined): boolean {
-  if (one === other) return true;
-  if (one?.path !== other?.path || one?.identity !== other?.identity) return false;
-  if (one?.isAncestor !== other?.isAncestor || one?.treeRoot !== other?.treeRoot) return false;
-  return one?.entries === other?.entries || one?.entries?.join('/') === other?.entries?.join('/');
 }

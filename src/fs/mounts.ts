@@ -48,22 +48,24 @@ const readings = new WeakMap<MountCalls, Mounts>();
 
 /** The mounts when the table was last read. */
 export class Mounts {
-  readonly #fs: MountCalls;
+  /** A new number after each change of the table. */
+  version = 0;
   /** By mount point; if several are stacked, the one on top. */
-  #mounts = new Map<string, Mount>();
+  byPoint: ReadonlyMap<string, Mount> = new Map();
+  /** Whether there is any path on which a call may never return. A link may lead there from anywhere. */
+  mayHangSomewhere = false;
+  readonly #fs: MountCalls;
   /** By device number, as in `st_dev`. */
   #kinds = new Map<bigint, FileSystemKind>();
   readonly #outstanding = new SerialQueue();
   readonly #waits = new Set<{ readonly path: string; readonly mount: Mount; readonly abandon: () => void }>();
   #isReadingAgain = false;
   #otherwise: Mount = LOCAL;
-  #mayHangAnywhere = false;
   #isAnyRemote = false;
   #table: string | undefined;
   #readAt = -Infinity;
   /** How long that took, ms. */
   #readMs = 0;
-  #version = 0;
 
   private constructor(fs: MountCalls) {
     this.#fs = fs;
@@ -78,16 +80,11 @@ export class Mounts {
     return mounts;
   }
 
-  /** A new number after each change of the table. */
-  get version(): number {
-    return this.#version;
-  }
-
   /** The mount that a path is on. @param path absolute, every link above its last name resolved. */
   at(path: string): Mount {
     if (isBehindMagicLink(path)) return mountOfKind(magicLinkOf(path), UNKNOWN.kind);
     for (let above = path; ; above = dirname(above)) {
-      const mount = this.#mounts.get(above);
+      const mount = this.byPoint.get(above);
       if (mount) return mount;
       if (above === dirname(above)) return this.#otherwise;
     }
@@ -105,14 +102,9 @@ export class Mounts {
     return this.#kinds.size === 0 || around.name === 'btrfs' ? around : UNKNOWN.kind;
   }
 
-  /** Whether there is any path on which a call may never return. A link may lead there from anywhere. */
-  get mayHangSomewhere(): boolean {
-    return this.#mayHangAnywhere;
-  }
-
   /** Whether a call on this path may never return. */
   mayHang(path: string): boolean {
-    if (!this.#mayHangAnywhere && !isBehindMagicLink(path)) return false;
+    if (!this.mayHangSomewhere && !isBehindMagicLink(path)) return false;
     return this.at(path).hangsWith !== undefined;
   }
 
@@ -155,11 +147,6 @@ export class Mounts {
     systemClock.schedule(again, WAITING_INTERVAL_MS, { ref: false });
   }
 
-  /** The paths where something is mounted. */
-  get points(): Iterable<string> {
-    return this.#mounts.keys();
-  }
-
   /** The name of the first file system among these that reports no events, if there is one. */
   eventlessFileSystem(paths: readonly string[]): string | undefined {
     if (!this.#isAnyRemote) return undefined;
@@ -175,11 +162,11 @@ export class Mounts {
     const { statfs } = this.#fs;
     if (this.#otherwise !== UNKNOWN || !statfs) return;
     for (let place = path; ; place = dirname(place)) {
-      if (this.#mounts.has(place)) return;
+      if (this.byPoint.has(place)) return;
       try {
         const { type } = await promised<{ type: number }>((done) => statfs(pathForCall(place), done));
         const mount = mountOfKind(place, kindOfMagic(type));
-        this.#mounts.set(place, mount);
+        this.byPoint = new Map(this.byPoint).set(place, mount);
         this.#isAnyRemote ||= mount.kind.place === 'remote';
         return;
       } catch (error) {
@@ -190,27 +177,26 @@ export class Mounts {
 
   #read(): void {
     this.#readAt = systemClock.monotonic();
-    this.#readChanges();
+    const table = process.platform === 'linux' ? this.#readTable() : undefined;
+    if (this.version === 0 || table !== this.#table) this.#changed(table);
     this.#readMs = systemClock.monotonic() - this.#readAt;
   }
 
-  #readChanges(): void {
-    const table = process.platform === 'linux' ? this.#readTable() : undefined;
-    if (this.#version > 0 && table === this.#table) return;
+  #changed(table: string | undefined): void {
     this.#table = table;
-    this.#version += 1;
+    this.version += 1;
     if (table === undefined) {
       const isHidden = process.platform === 'linux' && this.#fs.statfs !== undefined;
       this.#otherwise = isHidden ? UNKNOWN : LOCAL;
-      this.#mayHangAnywhere = isHidden;
+      this.mayHangSomewhere = isHidden;
       return;
     }
     const lines = linesOf(table);
-    this.#mounts = reachableMounts(lines);
+    this.byPoint = reachableMounts(lines);
     this.#kinds = new Map(lines.map(({ device, kind }) => [device, kind]));
-    this.#mayHangAnywhere = this.#isAnyRemote = false;
-    for (const { hangsWith, kind } of this.#mounts.values()) {
-      this.#mayHangAnywhere ||= hangsWith !== undefined;
+    this.mayHangSomewhere = this.#isAnyRemote = false;
+    for (const { hangsWith, kind } of this.byPoint.values()) {
+      this.mayHangSomewhere ||= hangsWith !== undefined;
       this.#isAnyRemote ||= kind.place === 'remote';
     }
     for (const { path, mount, abandon } of this.#waits) {

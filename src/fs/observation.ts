@@ -50,15 +50,6 @@ export type Observation =
       | { readonly kind: 'unstable' }
     ));
 
-/** Whether an observation is the same as before, so that nothing has to be compared. */
-export function isSameObservation(seen: Observation, before: Observation | undefined): boolean {
-  if (seen === before || seen.kind === 'found') return seen === before;
-  if (seen.kind === 'missing') return before?.kind === 'missing' && !seen.isRegrouped;
-  return (
-    seen.kind === 'unreadable' && before?.kind === 'unreadable' && seen.error.message === before.error.message
-  );
-}
-
 /**
  * Whether calls of `add` or `remove` since the last look decided if the file with this key belongs to the group or
  * tree. Undefined if there was no such call.

@@ -25,10 +25,10 @@ import type { Steps } from '../core/steps.js';
 import { within } from './absolute-path.js';
 import type { Disk } from './disk.js';
 import { identityOf } from './file-identity.js';
-import { isDated, isMagicLink, parentOf } from './magic-link.js';
+import { linkKind, parentOf } from './magic-link.js';
 import type { Consulted, ConsultedDirectory } from './observation.js';
 import { readingError, targetError, wrongPath, type TargetError } from './target-error.js';
-import { DATA_LINK, isUserVisible } from './volume-layout.js';
+import { DATA_LINK, isEntryName, isUserVisible } from './volume-layout.js';
 
 /** Where a path leads, and the entries that were consulted to find out. */
 export type Resolution = { readonly route: Route } & (
@@ -54,7 +54,7 @@ export type Resolution = { readonly route: Route } & (
 
 /** The links that lead to a place. */
 export interface Way {
-  /** The links that were followed, see `linkAt`, as one string: equal if no link was replaced. */
+  /** The links that were followed, see `through`, as one string: equal if no link was replaced. */
   readonly links: string;
   /** The newest `ctime` of these links, ns: when the last of them was retargeted. */
   readonly retargetedNs: bigint;
@@ -62,7 +62,17 @@ export interface Way {
   readonly revision: string | undefined;
   /** The directory of that link, if the revision is an entry of it, as kubelet makes it. */
   readonly volume: string | undefined;
+  /** The path of that entry. */
+  readonly revisionPath: string | undefined;
 }
+
+const NO_WAY: Way = {
+  links: '',
+  retargetedNs: 0n,
+  revision: undefined,
+  volume: undefined,
+  revisionPath: undefined,
+};
 
 /** Where the directory of a path leads. */
 export interface Reached {
@@ -92,14 +102,12 @@ const NOT_FOLLOWED =
   'it is a link of /proc to an open file or another object, not to a directory; use the path of the file';
 
 /** What was consulted while a path was resolved. */
-export class Route implements Consulted, Way {
+export class Route implements Consulted {
   directories: readonly Directory[] = [];
-  links = '';
-  /** How many links were followed. */
+  /** The links that were followed, */
+  way = NO_WAY;
+  /** and how many. */
   hops = 0;
-  retargetedNs = 0n;
-  revision: string | undefined;
-  volume: string | undefined;
 
   copy(): Route {
     const directories = this.directories.map((directory) => ({ ...directory }));
@@ -112,11 +120,10 @@ export class Route implements Consulted, Way {
    */
   consulted(above: string, directory: BigIntStats, name: string, isAncestor: boolean): void {
     // A revision does not change; its name may.
-    const isInVolume = this.volume !== undefined;
-    if (isInVolume && isInRevision(this, isUserVisible(name) ? above : `${above}/${name}`)) return;
+    if (isInRevision(this.way, isUserVisible(name) ? above : `${above}/${name}`)) return;
     const path = above || '/';
-    const known = this.directories.find((each) => each.path === path);
-    if (known) {
+    for (const known of this.directories) {
+      if (known.path !== path) continue;
       // "concat", because "push" would reserve room for sixteen more entries in every watcher.
       if (!known.entries.includes(name)) known.entries = known.entries.concat(name);
       known.isAncestor &&= isAncestor;
@@ -129,34 +136,37 @@ export class Route implements Consulted, Way {
       isAncestor,
     });
   }
+}
 
-  followed(directory: string, name: string, target: string, stat: BigIntStats): void {
-    const link = linkAt(`${directory}/${name}`, target, stat);
-    this.links = this.links === '' ? link : `${this.links}\0${link}`;
-    this.hops += 1;
-    if (stat.ctimeNs > this.retargetedNs && isDated(name, stat)) this.retargetedNs = stat.ctimeNs;
-    if (name !== DATA_LINK) return;
-    this.revision = target;
-    this.volume = isEntryName(target) ? directory || '/' : undefined;
-  }
+/** The way through one more link. @param path of the link, every link above it resolved. */
+export function through(way: Way, path: string, target: string, stat: BigIntStats): Way {
+  // With its identity, because it may come back with the same target.
+  const link = [path, target, identityOf(stat)].join('\0');
+  const links = way.links === '' ? link : `${way.links}\0${link}`;
+  const name = basename(path);
+  const isNewer = stat.ctimeNs > way.retargetedNs && linkKind(name, stat) === 'text';
+  const retargetedNs = isNewer ? stat.ctimeNs : way.retargetedNs;
+  if (name !== DATA_LINK) return { ...way, links, retargetedNs };
+  const isEntry = isEntryName(target);
+  const volume = isEntry ? dirname(path) : undefined;
+  const revisionPath = isEntry ? path.slice(0, -name.length) + target : undefined;
+  return { links, retargetedNs, revision: target, volume, revisionPath };
 }
 
 /** The links of one way, and those that are followed after them. */
 export function joinWays(one: Way, other: Way): Way {
   if (other.links === '') return one;
   return {
+    ...(other.revision === undefined ? one : other),
     links: one.links === '' ? other.links : `${one.links}\0${other.links}`,
     retargetedNs: other.retargetedNs > one.retargetedNs ? other.retargetedNs : one.retargetedNs,
-    revision: other.revision ?? one.revision,
-    volume: other.revision === undefined ? one.volume : other.volume,
   };
 }
 
 /** Whether a path is that of the revision that a way leads through, or is in it. */
-export function isInRevision({ volume, revision }: Way, path: string): boolean {
-  if (volume === undefined) return false;
-  const root = within(volume, revision ?? '');
-  return path.startsWith(root) && (path.length === root.length || path[root.length] === '/');
+export function isInRevision({ revisionPath: root }: Way, path: string): boolean {
+  if (root === undefined || !path.startsWith(root)) return false;
+  return path.length === root.length || path[root.length] === '/';
 }
 
 /**
@@ -208,8 +218,9 @@ export function* resolve(path: string, disk: Disk): Steps<Resolution> {
       if (route.hops === MAX_LINKS) {
         return unreadable(wrongPath(place, 'the chain of links is a loop, or longer than 40 links'), route);
       }
-      route.followed(above, name, target, stat);
-      if (isMagicLink(name, stat)) {
+      route.way = through(route.way, place, target, stat);
+      route.hops += 1;
+      if (linkKind(name, stat) === 'magic') {
         const link = place;
         place = `${link}/.`;
         stat = yield* disk.lstat(place);
@@ -236,11 +247,6 @@ export function* resolve(path: string, disk: Disk): Steps<Resolution> {
   if (!stat)
     return denied ? unreadable(denied, route) : yield* missing(place, directory, route, undefined, disk);
   return { kind: 'found', path: place || '/', stat, route };
-}
-
-/** A link that was followed: its path, its target, and its identity, because it may come back with the same target. */
-export function linkAt(path: string, target: string, stat: BigIntStats): string {
-  return [path, target, identityOf(stat)].join('\0');
 }
 
 /** The links that were followed. @param links see `Way`. */
@@ -285,9 +291,4 @@ function* exists(path: string, disk: Disk): Steps<boolean> {
 
 function unreadable(error: TargetError, route: Route): Resolution {
   return { kind: 'unreadable', error, route };
-}
-
-/** Whether the target of `..data` is an entry of the volume, as kubelet makes it. */
-export function isEntryName(target: string): boolean {
-  return !target.includes('/') && target !== '.' && target !== '..' && target !== '';
 }

@@ -35,8 +35,6 @@ export interface FileStamp {
   readonly links: string;
   /** The volume that these links lead through, see `Way.volume`: what it contains comes from one revision. */
   readonly volume: string | undefined;
-  /** See `restOf`. */
-  readonly restMs: number;
   /** Whether the file did not change while it was read. */
   readonly isSteady: boolean;
   /** Whether its last write came before the last of these links was retargeted. */

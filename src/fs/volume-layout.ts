@@ -41,6 +41,11 @@ export function isUserVisible(name: string): boolean {
   return !name.startsWith('..');
 }
 
+/** Whether the target of `..data` is an entry of the volume, as kubelet makes it. */
+export function isEntryName(target: string): boolean {
+  return !target.includes('/') && target !== '.' && target !== '..' && target !== '';
+}
+
 /** The target of the link with this user-visible name. */
 export function userLinkTarget(name: string): string {
   return `${DATA_LINK}/${name}`;

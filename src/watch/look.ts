@@ -61,6 +61,15 @@ function* volumesOfGone(reported: Snapshot | undefined, seen: Observation, disk:
   return times;
 }
 
+/** Whether an observation is the same as before, so that nothing has to be compared. */
+export function isSameObservation(seen: Observation, before: Observation | undefined): boolean {
+  if (seen === before || seen.kind === 'found') return seen === before;
+  if (seen.kind === 'missing') return before?.kind === 'missing' && !seen.isRegrouped;
+  return (
+    seen.kind === 'unreadable' && before?.kind === 'unreadable' && seen.error.message === before.error.message
+  );
+}
+
 /** The file system without events that the target is on, if any. What is mounted within it is left to the resync. */
 export function eventlessOf(
   seen: Observation,

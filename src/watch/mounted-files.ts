@@ -43,7 +43,9 @@ export class MountedFiles {
 
 function pointsAmong({ directories }: Consulted, mounts: Mounts): readonly string[] {
   const byPath = new Map(directories.map(({ path, entries }) => [path, entries]));
-  const points = [...mounts.points].filter((point) => !byPath.has(point) && byPath.has(dirname(point)));
+  const points = [...mounts.byPoint.keys()].filter(
+    (point) => !byPath.has(point) && byPath.has(dirname(point)),
+  );
   const named = new Map<string, ReadonlySet<string>>();
   return points.filter((point) => {
     const directory = dirname(point);

@@ -87,13 +87,13 @@ function waitForFile(
   seenAt: number,
   { settleMs, missingGraceMs, groupSettleMs, maxSettleMs: maxMs }: WaitOptions,
 ): Wait {
-  const { isSteady, inode, restMs, volume } = FileSnapshot.stampOf(file);
+  const { isSteady, inode, volume } = FileSnapshot.stampOf(file);
   // The rest of its volume is on its way.
   if (seen.kind === 'found' && volume !== undefined && seen.unlinked?.has(volume)) {
     return { quietMs: seen.snapshot.kind === 'group' ? groupSettleMs : settleMs, maxMs };
   }
   const quietMs = file.size === 0 && isSteady ? missingGraceMs : settleMs;
-  const isQuiet = isFirst && isSteady && hasRested(inode, restMs, seenAt, quietMs);
+  const isQuiet = isFirst && isSteady && hasRested(inode, seenAt, quietMs);
   return { quietMs: isQuiet || isComplete(file, before) ? 0 : quietMs, maxMs };
 }
 

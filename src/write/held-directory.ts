@@ -5,7 +5,7 @@ import type { FileSystem } from '../core/file-system.js';
 import { pathForCall } from '../core/path-bytes.js';
 import { list, readlink } from '../fs/calls.js';
 import { attempt, callsAt, mayHang, UNSUPPORTED, type Calls, type Place, type Write } from './calls.js';
-import { done, nextSlice, wait, type Answer, type Steps } from '../core/steps.js';
+import { nextSlice, wait, type Answer, type Steps } from '../core/steps.js';
 import { Refusal } from './write-error.js';
 
 const { O_RDONLY } = constants;
@@ -205,7 +205,7 @@ export class HeldDirectory {
 
   /** Gives the event loop a turn if this one is spent. Call it after each of many items. */
   pause(): Steps<void> {
-    return this.write.isBlocking ? done(undefined) : nextSlice();
+    return this.write.isBlocking ? wait(undefined) : nextSlice();
   }
 }
 

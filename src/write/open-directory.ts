@@ -4,7 +4,7 @@ import { basename, dirname, isAbsolute } from 'node:path';
 import { errnoOf } from '../core/errno.js';
 import { MAX_LINKS } from '../core/file-system.js';
 import { readlink } from '../fs/calls.js';
-import { isMagicLink } from '../fs/magic-link.js';
+import { linkKind } from '../fs/magic-link.js';
 import { Mounts } from '../fs/mounts.js';
 import { attempt, callsAt, type Write } from './calls.js';
 import { HeldDirectory, open, type OpenDirectory } from './held-directory.js';
@@ -82,7 +82,7 @@ function* enterOrFollow(
     if (!isNoDirectory(error)) throw error;
     const link = yield* wait(parent.lstat(name));
     if (!link?.isSymbolicLink()) throw error;
-    if (isMagicLink(name, link)) {
+    if (linkKind(name, link) === 'magic') {
       detours.isMagic = true;
       return yield* opening(`${name}/.`);
     }
@@ -152,7 +152,7 @@ export function* targetOf(link: BigIntStats, path: string, parent: HeldDirectory
   if (target === undefined) {
     throw new Refusal('ERR_WRITE_CONFLICT', `another process replaced the symbolic link "${path}" meanwhile`);
   }
-  if (isMagicLink(basename(path), link)) {
+  if (linkKind(basename(path), link) === 'magic') {
     const what = 'it is a link of /proc to an open file or another object, which cannot be replaced there';
     throw new Refusal('ERR_WRITE_NOT_FILE', `${what}; use the path of the file`);
   }

@@ -1,6 +1,5 @@
 /** The published revision of a volume: a directory of files in the volume itself. */
-import { isEntryName } from '../fs/resolve.js';
-import { DATA_LINK } from '../fs/volume-layout.js';
+import { DATA_LINK, isEntryName } from '../fs/volume-layout.js';
 import { isEqual } from './calls.js';
 import { hasAttributes } from './file-attributes.js';
 import type { HeldDirectory } from './held-directory.js';

@@ -105,7 +105,7 @@ export const MUTANTS = [
   [
     'a link that leads nowhere is missing at once',
     path,
-    '(yield* wereRetargeted(at.route.links, disk.afresh))',
+    '(yield* wereRetargeted(at.route.way.links, disk.afresh))',
     'false',
   ],
   [
@@ -155,7 +155,7 @@ export const MUTANTS = [
   [
     'the first report does not wait for what is being written',
     waits,
-    'isFirst && isSteady && hasRested(inode, restMs, seenAt, quietMs)',
+    'isFirst && isSteady && hasRested(inode, seenAt, quietMs)',
     'isFirst && isSteady',
   ],
   [
@@ -267,7 +267,7 @@ export const MUTANTS = [
   [
     'a revision that was swapped and removed is a gap',
     volume,
-    'if (yield* wereRetargeted(links, afresh)) return MOVED;',
+    'if (yield* wereRetargeted(wayToRevision.links, afresh)) return MOVED;',
     '',
   ],
   [
@@ -398,8 +398,8 @@ export const MUTANTS = [
   [
     'a link of /proc is followed by its text',
     'fs/magic-link.ts',
-    'if (size === 0n) return OF_PROCESS.test(name);',
-    'if (size === 0n) return false;',
+    "if (size === 0n && OF_PROCESS.test(name)) return 'magic';",
+    '',
   ],
   [
     'a mount that is covered counts as reachable',

@@ -15,14 +15,7 @@ import { dirname } from 'node:path';
 import { errnoOf } from '../../core/errno.js';
 import type { Steps } from '../../core/steps.js';
 import type { Disk } from '../disk.js';
-import {
-  inodeOf,
-  timestampsAreReliable,
-  isUnchanged,
-  PERMISSIONS,
-  restOf,
-  statDigest,
-} from '../file-identity.js';
+import { inodeOf, timestampsAreReliable, isUnchanged, PERMISSIONS, statDigest } from '../file-identity.js';
 import type { Kept } from '../read-limits.js';
 import type { Way } from '../resolve.js';
 import { digestOf, FileSnapshot, type FileStamp } from '../snapshot.js';
@@ -62,7 +55,7 @@ export function* fileAt(
   const before = known && stampAt(place, known, keptOfThis);
   if (stat && before?.timestampsAreReliable && isUnchanged(stat, before.inode)) return known;
   if (stat && keptOfThis === 'identities') return yield* unreadFile(place, stat, disk);
-  const readAt = disk.now;
+  const readAt = disk.clock.monotonic();
   const reading = yield* disk.read(place.realPath, keptOfThis === 'identities' ? -1 : maxContentBytes, stat);
   if (!reading?.stat.isFile()) return undefined;
   const { stat: found, bytes, isSteady } = reading;
@@ -106,8 +99,7 @@ function* fileOf(
   const { mode, mtimeNs } = stat;
   const stamp: FileStamp = {
     inode: inodeOf(stat),
-    since: disk.now,
-    restMs: restOf(stat),
+    since: disk.clock.monotonic(),
     links,
     volume,
     isOlderThanLinks: mtimeNs < retargetedNs,

@@ -172,7 +172,7 @@ export class GroupTarget implements Target {
     if (!stat.isFile()) {
       throw wrongPath(realPath, 'it is a device, a pipe or a socket; every path of a group must name a file');
     }
-    const place = { path, realPath, way: route };
+    const place = { path, realPath, way: route.way };
     const known = this.#last && filesIn(this.#last.snapshot).get(key);
     const { maxContentBytes } = this.#limits;
     return (yield* fileAt(place, stat, known, { kept: 'contents', maxContentBytes }, disk)) ?? MOVED;
@@ -242,7 +242,7 @@ function* isAsRead(read: readonly Member[], disk: Disk): Steps<boolean> {
       const isThere = (yield* disk.lstat(resolution.path)) !== undefined;
       if (isThere !== (kind === 'found')) return false;
     }
-    if (yield* wereRetargeted(resolution.route.links, disk)) return false;
+    if (yield* wereRetargeted(resolution.route.way.links, disk)) return false;
   }
   return true;
 }

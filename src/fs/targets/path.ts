@@ -87,7 +87,7 @@ export class PathTarget implements Target {
       const at = yield* resolve(this.path, disk);
       seen.consulted = at.route;
       // The target of a link may have been removed before it was entered.
-      if (at.kind === 'missing' && at.isGap && (yield* wereRetargeted(at.route.links, disk.afresh)))
+      if (at.kind === 'missing' && at.isGap && (yield* wereRetargeted(at.route.way.links, disk.afresh)))
         return MOVED;
       if (at.kind === 'unreadable' && hasMoved(at.error.cause)) return MOVED;
       if (at.kind !== 'found') this.#files?.touch();
@@ -159,14 +159,14 @@ export class PathTarget implements Target {
       return { kind: 'unreadable', error, consulted: route };
     }
     const { maxContentBytes } = this.#limits;
-    const place = { path: this.path, realPath, way: route };
+    const place = { path: this.path, realPath, way: route.way };
     const before = this.#last?.snapshot;
     const known = before?.kind === 'file' ? before : undefined;
     const file = yield* fileAt(place, stat, known, { kept: 'contents', maxContentBytes }, disk);
     if (!file) return MOVED;
     this.#volume = this.#files = undefined;
     if (file === known && this.#last && haveSameDirectories(this.#last.consulted, route)) return this.#last;
-    const publishedNs = route.revision === undefined ? stat.ctimeNs : route.retargetedNs;
+    const publishedNs = route.way.revision === undefined ? stat.ctimeNs : route.way.retargetedNs;
     const consulted = { directories: route.directories };
     this.#last = { kind: 'found', snapshot: file, consulted, publishedNs };
     return this.#last;
@@ -178,7 +178,7 @@ export class PathTarget implements Target {
     disk: Disk,
     seen: { consulted: Consulted },
   ): Steps<Observation | Moved> {
-    const reached = { path, stat, way: route, directories: route.directories };
+    const reached = { path, stat, way: route.way, directories: route.directories };
     const published = this.#tree ? undefined : yield* publishedIn(reached, disk);
     if (published === MOVED) return MOVED;
     if (published?.kind === 'missing') return this.#missing(published.consulted, published);

@@ -221,7 +221,7 @@ export class TreeLook {
     let seenAt = 0;
     try {
       stat = yield* disk.lstat(path);
-      seenAt = disk.now;
+      seenAt = disk.clock.monotonic();
       if (stat && this.#nodes.isAlias(key, identityOf(stat), visited.isLinked)) return;
       const before = known?.volume ? [DATA_LINK] : known?.names;
       entries = stat?.isDirectory() ? yield* entriesOf(path, before, disk) : undefined;
@@ -305,7 +305,7 @@ export class TreeLook {
     const link = yield* resolve(within(parent.path, nameOf(key)), disk);
     const { route } = link;
     let directories: readonly ConsultedDirectory[] = route.directories;
-    const way = joinWays(parent.way, route);
+    const way = joinWays(parent.way, route.way);
     this.#visits.notice(key, way);
     try {
       if (link.kind === 'found' && link.stat.isFile() && scope.includes(key)) {

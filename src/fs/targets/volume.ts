@@ -31,11 +31,10 @@ import {
 } from '../observation.js';
 import { ReadTotals, type ReadLimits } from '../read-limits.js';
 import {
-  isEntryName,
   isInRevision,
   joinWays,
-  linkAt,
   resolve,
+  through,
   wereRetargeted,
   type Resolution,
   type Way,
@@ -83,34 +82,28 @@ export function* publishedIn(
   const target = yield* disk.readlink(link);
   // It was replaced, or a directory above it was renamed away.
   if (target === undefined) return MOVED;
-  const isOwn = isEntryName(target);
+  const wayToRevision = through(way, link, target, linkStat);
+  const path = wayToRevision.revisionPath;
   const consulted = {
     get directories() {
-      const entries = isOwn && isUserVisible(target) ? [DATA_LINK, target] : [DATA_LINK];
+      const isListened = path !== undefined && isUserVisible(target);
+      const entries = isListened ? [DATA_LINK, target] : [DATA_LINK];
       return [...directories, { path: directory, identity: identityOf(stat), entries }];
     },
   };
   const gap = { kind: 'missing', isGap: true, changedNs: stat.mtimeNs, consulted } as const;
-  const path = within(directory, target);
-  const found = isOwn ? yield* disk.lstat(path) : undefined;
   // The link may lead anywhere.
-  if (!isOwn || found?.isSymbolicLink()) {
+  const found = path === undefined ? undefined : yield* disk.lstat(path);
+  if (path === undefined || found?.isSymbolicLink()) {
     return { kind: 'unreadable', error: targetError('ERR_TARGET_LAYOUT', link), consulted };
   }
-  const links = linkAt(link, target, linkStat);
   if (!found?.isDirectory()) {
     // It may have been removed because there is another one by now, or a directory above it was away for a moment.
     const { afresh } = disk;
-    if (yield* wereRetargeted(links, afresh)) return MOVED;
+    if (yield* wereRetargeted(wayToRevision.links, afresh)) return MOVED;
     return (yield* afresh.lstat(path))?.isDirectory() ? MOVED : gap;
   }
-  const turn = {
-    links,
-    retargetedNs: linkStat.ctimeNs,
-    revision: target,
-    volume: directory,
-  };
-  return { kind: 'revision', path, way: joinWays(way, turn), consulted };
+  return { kind: 'revision', path, way: wayToRevision, consulted };
 }
 
 /** The files of a revision. */
@@ -216,7 +209,7 @@ function* leadsAsRead(key: string, { revision, files, routes }: VolumeReading, d
   const file = files.get(key);
   if (routes.set(key, link.route.directories)) return false;
   if (!file) return !isFailure(link) && !isFile(link);
-  const { links } = joinWays(revision.way, link.route);
+  const { links } = joinWays(revision.way, link.route.way);
   return isFile(link) && FileSnapshot.stampOf(file).links === links && isSameFile(file, link.stat);
 }
 
@@ -273,7 +266,7 @@ function* readRevision(
         routes.set(key, link.route.directories);
         if (isFailure(link)) throw link.error.cause;
         if (!isFile(link)) continue;
-        const way = joinWays(revision.way, link.route);
+        const way = joinWays(revision.way, link.route.way);
         places.push({ key, place: { path: found.path, realPath: link.path, way } });
       }
     }
