@@ -9,9 +9,12 @@ import { decryptRc2 } from './rc2.js';
 const MAX_PBKDF2_ITERATIONS = 1_000_000;
 const MAX_PKCS12_ITERATIONS = 100_000;
 
+/** Throws if the padding is not valid: then the key is not the right one. */
+type Decrypt = (key: Buffer, iv: Buffer, text: Buffer) => Buffer;
+
 interface Cipher {
   readonly keyBytes: number;
-  decrypt(key: Buffer, iv: Buffer, text: Buffer): Buffer;
+  readonly decrypt: Decrypt;
 }
 
 const PBES2 = '1.2.840.113549.1.5.13';
@@ -23,10 +26,10 @@ const PRF_DIGESTS: Readonly<Record<string, string>> = {
   '1.2.840.113549.2.11': 'sha512',
 };
 const PBES2_CIPHERS: Readonly<Record<string, Cipher>> = {
-  '2.16.840.1.101.3.4.1.2': byOpenssl('aes-128-cbc', 16),
-  '2.16.840.1.101.3.4.1.22': byOpenssl('aes-192-cbc', 24),
-  '2.16.840.1.101.3.4.1.42': byOpenssl('aes-256-cbc', 32),
-  '1.2.840.113549.3.7': byOpenssl('des-ede3-cbc', 24),
+  '2.16.840.1.101.3.4.1.2': { keyBytes: 16, decrypt: byOpenssl('aes-128-cbc') },
+  '2.16.840.1.101.3.4.1.22': { keyBytes: 24, decrypt: byOpenssl('aes-192-cbc') },
+  '2.16.840.1.101.3.4.1.42': { keyBytes: 32, decrypt: byOpenssl('aes-256-cbc') },
+  '1.2.840.113549.3.7': { keyBytes: 24, decrypt: byOpenssl('des-ede3-cbc') },
 };
 const MAC_DIGESTS: Readonly<Record<string, string>> = {
   '1.3.14.3.2.26': 'sha1',
@@ -36,18 +39,15 @@ const MAC_DIGESTS: Readonly<Record<string, string>> = {
 };
 /** With SHA-1. */
 const PKCS12_CIPHERS: Readonly<Record<string, Cipher>> = {
-  '1.2.840.113549.1.12.1.3': byOpenssl('des-ede3-cbc', 24),
+  '1.2.840.113549.1.12.1.3': { keyBytes: 24, decrypt: byOpenssl('des-ede3-cbc') },
   '1.2.840.113549.1.12.1.5': { keyBytes: 16, decrypt: decryptRc2 },
   '1.2.840.113549.1.12.1.6': { keyBytes: 5, decrypt: decryptRc2 },
 };
 
-function byOpenssl(name: string, keyBytes: number): Cipher {
-  return {
-    keyBytes,
-    decrypt(key, iv, text) {
-      const decipher = createDecipheriv(name, key, iv).setAutoPadding(false);
-      return Buffer.concat([decipher.update(text), decipher.final()]);
-    },
+function byOpenssl(name: string): Decrypt {
+  return (key, iv, text) => {
+    const decipher = createDecipheriv(name, key, iv);
+    return Buffer.concat([decipher.update(text), decipher.final()]);
   };
 }
 
@@ -63,23 +63,18 @@ export function decrypt(
 ): Buffer {
   const [id, parameters] = childrenOf(algorithm?.content);
   const name = oidOf(id) ?? 'none';
-  const old = PKCS12_CIPHERS[name];
-  if (!old && name !== PBES2) throw new Malformed(`its algorithm is not supported (${name})`);
-  const { cipher, key, iv } = old ? byPkcs12(old, parameters, passphrase) : byPbes2(parameters, passphrase);
+  const open = name === PBES2 ? byPbes2(parameters, passphrase) : byPkcs12(name, parameters, passphrase);
   try {
-    return withoutPadding(cipher.decrypt(key, iv, text ?? Buffer.alloc(0)));
+    return open(text ?? Buffer.alloc(0));
   } catch (cause) {
-    throw cause instanceof Locked ? cause : new Locked({ cause });
+    throw new Locked({ cause });
   }
 }
 
-interface Prepared {
-  readonly cipher: Cipher;
-  readonly key: Buffer;
-  readonly iv: Buffer;
-}
+/** Decrypts with the key that the passphrase has yielded. */
+type Open = (text: Buffer) => Buffer;
 
-function byPbes2(parameters: Element | undefined, passphrase: string): Prepared {
+function byPbes2(parameters: Element | undefined, passphrase: string): Open {
   const [derivation, scheme] = childrenOf(parameters?.content);
   const [kdf, settings] = childrenOf(derivation?.content);
   const [salt, iterations, ...options] = childrenOf(settings?.content);
@@ -90,21 +85,19 @@ function byPbes2(parameters: Element | undefined, passphrase: string): Prepared 
   if (oidOf(kdf) !== PBKDF2 || digest === undefined || !cipher || !salt || !iv) {
     throw new Malformed(`its algorithm is not supported (${oidOf(cipherId) ?? 'none'})`);
   }
-  const key = pbkdf2Sync(
-    passphrase,
-    salt.content,
-    countOf(iterations, MAX_PBKDF2_ITERATIONS),
-    cipher.keyBytes,
-    digest,
-  );
-  return { cipher, key, iv: iv.content };
+  const count = countOf(iterations, MAX_PBKDF2_ITERATIONS);
+  const key = pbkdf2Sync(passphrase, salt.content, count, cipher.keyBytes, digest);
+  return (text) => cipher.decrypt(key, iv.content, text);
 }
 
-function byPkcs12(cipher: Cipher, parameters: Element | undefined, passphrase: string): Prepared {
+function byPkcs12(name: string, parameters: Element | undefined, passphrase: string): Open {
+  const cipher = PKCS12_CIPHERS[name];
+  if (!cipher) throw new Malformed(`its algorithm is not supported (${name})`);
   const [salt, iterations] = childrenOf(parameters?.content);
   const count = countOf(iterations, MAX_PKCS12_ITERATIONS);
   const derive = derivationOf('sha1', passphrase, salt, count);
-  return { cipher, key: derive(KEY, cipher.keyBytes), iv: derive(IV, 8) };
+  const [key, iv] = [derive(KEY, cipher.keyBytes), derive(IV, 8)];
+  return (text) => cipher.decrypt(key, iv, text);
 }
 
 /**
@@ -141,11 +134,11 @@ function derivationOf(
 ): (purpose: number, bytes: number) => Buffer {
   // Of the hash function, bytes.
   const block = sizeOf(digest) > 32 ? 128 : 64;
-  const filled = (part: Buffer): Buffer => Buffer.alloc(Math.ceil(part.length / block) * block, part);
   const password = Buffer.from(`${passphrase}\0`, 'utf16le').swap16();
-  const parts = [salt?.content ?? Buffer.alloc(0), password].filter(({ length }) => length > 0);
-  return (purpose: number, bytes: number): Buffer => {
-    const input = Buffer.concat(parts.map(filled));
+  const parts = [salt?.content ?? Buffer.alloc(0), password];
+  const filled = parts.map((part) => Buffer.alloc(Math.ceil(part.length / block) * block, part));
+  return (purpose, bytes) => {
+    const input = Buffer.concat(filled);
     const derived: Buffer[] = [];
     for (let size = 0; size < bytes; size += sizeOf(digest)) {
       let result = hash(digest, Buffer.concat([Buffer.alloc(block, purpose), input]), 'buffer');
@@ -171,11 +164,4 @@ function addTo(number: Buffer, added: Buffer): void {
     number[at] = sum & 255;
     carry = sum >> 8;
   }
-}
-
-function withoutPadding(text: Buffer): Buffer {
-  const size = text.at(-1) ?? 0;
-  const padding = text.subarray(text.length - size);
-  if (size === 0 || size > text.length || padding.some((byte) => byte !== size)) throw new Locked();
-  return text.subarray(0, text.length - size);
 }

@@ -18,7 +18,7 @@ export class Locked extends Error {
  * @throws {TlsError} with the given code.
  */
 export function parseCertificates(path: string, bytes: Buffer, code: TlsErrorCode): Chain {
-  const blocks = pemBlocks(bytes).filter(isCertificate);
+  const blocks = pemBlocks(bytes, CERTIFICATE);
   if (!blocks.some(({ isComplete }) => isComplete)) {
     throw new TlsError(code, `"${path}" ${whyNo('certificate', bytes)}`);
   }
@@ -45,7 +45,7 @@ export function parseCertificates(path: string, bytes: Buffer, code: TlsErrorCod
  * @throws {Locked} if it is protected by another passphrase.
  */
 export function parseKey(path: string, bytes: Buffer, passphrase?: string): KeyObject {
-  const block = pemBlocks(bytes).find(isPrivateKey);
+  const [block] = pemBlocks(bytes, PRIVATE_KEY);
   if (!block?.isComplete) throw new TlsError('ERR_TLS_PEM', `"${path}" ${whyNo('private key', bytes)}`);
   const isLocked = block.label.startsWith('ENCRYPTED') || block.text.includes('Proc-Type: 4,ENCRYPTED');
   try {
@@ -58,15 +58,15 @@ export function parseKey(path: string, bytes: Buffer, passphrase?: string): KeyO
 }
 
 export function hasPrivateKey(bytes: Buffer): boolean {
-  return pemBlocks(bytes).some(isPrivateKey);
+  return pemBlocks(bytes, PRIVATE_KEY).length > 0;
 }
 
 /** Describes what a file contains instead, for example if it is cut off. Quotes only labels, never contents. */
 function whyNo(wanted: string, bytes: Buffer): string {
   if (bytes.length === 0) return 'is empty';
   if (isUtf16(bytes)) return `is UTF-16; PEM is ASCII: iconv -f UTF-16 -t UTF-8 FILE`;
-  const label = pemBlocks(bytes).find(({ label }) => /^[A-Z0-9 ]{1,40}$/.test(label))?.label;
-  if (label !== undefined) return `contains PEM of type "${label}", but no complete ${wanted}`;
+  const [block] = pemBlocks(bytes, PRINTABLE);
+  if (block) return `contains PEM of type "${block.label}", but no complete ${wanted}`;
   return `contains no ${wanted} in PEM; convert DER to PEM: openssl ${wanted === 'certificate' ? 'x509' : 'pkey'} -inform der -in FILE; PKCS#12 is given as { pfx, passphrase }`;
 }
 
@@ -90,28 +90,25 @@ interface PemBlock {
   readonly isComplete: boolean;
 }
 
+/** By all labels that OpenSSL knows: others would be trusted unseen. */
+const CERTIFICATE = /^(?:X509 |TRUSTED )?CERTIFICATE$/;
+/** Of any format: PKCS#8, RSA or elliptic curve. */
+const PRIVATE_KEY = /PRIVATE KEY$/;
+const PRINTABLE = /^[A-Z0-9 ]{1,40}$/;
+
 const BEGIN = '-----BEGIN ';
 const END = '-----END ';
 const DASHES = '-----';
 
-/** Finds the blocks in linear time, whatever the file contains. */
-function pemBlocks(bytes: Buffer): PemBlock[] {
+/** Finds the blocks with such a label, in linear time, whatever the file contains. */
+function pemBlocks(bytes: Buffer, wanted: RegExp): PemBlock[] {
   const [, ...parts] = bytes.toString('latin1').split(BEGIN);
-  return parts.map((part) => {
+  const blocks = parts.map((part) => {
     const [label = ''] = part.slice(0, 64).split(DASHES, 1);
     const last = `${END}${label}${DASHES}`;
     const end = part.indexOf(END);
     const isComplete = end !== -1 && part.startsWith(last, end);
     return { label, text: `${BEGIN}${isComplete ? part.slice(0, end + last.length) : part}`, isComplete };
   });
-}
-
-/** By all labels that OpenSSL knows: others would be trusted unseen. */
-function isCertificate({ label }: PemBlock): boolean {
-  return label === 'CERTIFICATE' || label === 'X509 CERTIFICATE' || label === 'TRUSTED CERTIFICATE';
-}
-
-/** Of any format: PKCS#8, RSA or elliptic curve. */
-function isPrivateKey({ label }: PemBlock): boolean {
-  return label.endsWith('PRIVATE KEY');
+  return blocks.filter(({ label }) => wanted.test(label));
 }

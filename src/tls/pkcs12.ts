@@ -61,7 +61,7 @@ function read(bytes: Buffer, passphrase: string): Pkcs12 {
   if (version?.tag !== INTEGER) throw new Malformed('it is not PKCS#12');
   let key: KeyObject | undefined;
   const certificates: X509Certificate[] = [];
-  const authenticated = dataOf(safe);
+  const authenticated = openedBy(passphrase, safe);
   checkMac(mac, authenticated, passphrase);
   const [contents] = childrenOf(authenticated, 1);
   for (const content of childrenOf(contents?.content, MAX_CONTENTS)) {
@@ -79,19 +79,11 @@ function read(bytes: Buffer, passphrase: string): Pkcs12 {
   return { key, certificates };
 }
 
-/** The bytes in a content of type `data`. */
-function dataOf(contentInfo: Element | undefined): Buffer {
+/** The bytes in a content, plain or encrypted. */
+function openedBy(passphrase: string, contentInfo: Element | undefined): Buffer {
   const [type, value] = childrenOf(contentInfo?.content);
-  if (oidOf(type) !== DATA) throw new Malformed('it is signed with a key, not with a passphrase');
-  return octetsIn(value);
-}
-
-/** The bytes in a content of either type. */
-function openedBy(passphrase: string, contentInfo: Element): Buffer {
-  const [type, value] = childrenOf(contentInfo.content);
   if (oidOf(type) === DATA) return octetsIn(value);
-  if (oidOf(type) !== ENCRYPTED_DATA)
-    throw new Malformed('it is encrypted with a key, not with a passphrase');
+  if (oidOf(type) !== ENCRYPTED_DATA) throw new Malformed('it is protected by a key, not by a passphrase');
   const [encryptedData] = childrenOf(value?.content, 1);
   const [, encrypted] = childrenOf(encryptedData?.content);
   const [, algorithm, text] = childrenOf(encrypted?.content);

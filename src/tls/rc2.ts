@@ -18,7 +18,10 @@ const ROTATIONS = [1, 2, 3, 5];
 /** How often the words are mixed between two times that they are mashed. */
 const MIXES = [5, 6, 5];
 
-/** @param key as long as it is strong: 5 bytes for 40 bits. @returns the text with its padding. */
+/**
+ * @param key as long as it is strong: 5 bytes for 40 bits.
+ * @throws if the padding (PKCS#7) is not valid.
+ */
 export function decryptRc2(key: Buffer, iv: Buffer, text: Buffer): Buffer {
   const words = expand(key);
   const plain = Buffer.alloc(text.length);
@@ -30,7 +33,11 @@ export function decryptRc2(key: Buffer, iv: Buffer, text: Buffer): Buffer {
     });
     previous = block;
   }
-  return plain;
+  const size = plain.at(-1) ?? 0;
+  const padding = plain.subarray(plain.length - size);
+  if (size === 0 || size > BLOCK_BYTES || padding.some((byte) => byte !== size))
+    throw new Error('bad decrypt');
+  return plain.subarray(0, plain.length - size);
 }
 
 /** The 64 words of the key. */

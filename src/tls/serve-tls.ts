@@ -153,7 +153,7 @@ export class ServedTls extends Component<ComponentEvents, ServedTlsStatus> {
     const previous = GIVEN.get(server);
     const isRemoved = this.#isVerifying && isCaRemoved(previous?.credentials, credentials);
     const era = isRemoved ? randomBytes(8).toString('hex') : (previous?.era ?? '');
-    const session = this.#sessionOptions(credentials, era);
+    const session = this.#isVerifying ? { sessionIdContext: this.#sessionIdOf(credentials, era) } : {};
     const ticketKeys = isRemoved ? randomBytes(48) : ticketKeysOf(server);
     server.setSecureContext({ ...identity, ...credentials.options, ...this.#kept, ...session });
     if (ticketKeys) server.setTicketKeys(ticketKeys);
@@ -185,11 +185,10 @@ export class ServedTls extends Component<ComponentEvents, ServedTlsStatus> {
   }
 
   /** Sessions that other authorities verified are not resumed, wherever the application keeps them. */
-  #sessionOptions({ authorities }: TlsCredentials, era: string): SecureContextOptions {
-    if (!this.#isVerifying) return {};
+  #sessionIdOf({ authorities }: TlsCredentials, era: string): string {
     const id = hash('sha256', `${this.#kept.sessionIdContext ?? ''}:${digestOfSet(authorities)}:${era}`);
     // OpenSSL takes at most 32 bytes.
-    return { sessionIdContext: id.slice(0, 32) };
+    return id.slice(0, 32);
   }
 }
 
