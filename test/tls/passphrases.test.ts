@@ -1,5 +1,6 @@
 /** Keys that a passphrase protects, in PEM and in PKCS#12, with the passphrase in a file of its own. */
 import { execFileSync } from 'node:child_process';
+import { generateKeyPairSync } from 'node:crypto';
 import { writeFileSync } from 'node:fs';
 import { createServer } from 'node:https';
 import { join } from 'node:path';
@@ -165,6 +166,27 @@ describe('a PKCS#12 file', () => {
     }
   });
 
+  test.each([
+    ['Ed25519', generateKeyPairSync('ed25519')],
+    ['RSA', generateKeyPairSync('rsa', { modulusLength: 2_048 })],
+  ])('with a key of the type %s is read', async (_name, { publicKey, privateKey }) => {
+    const { chain } = intermediate.issue({ dnsNames: ['localhost'], commonName: 'leaf', publicKey });
+    const key = privateKey.export({ type: 'pkcs8', format: 'pem' }).toString();
+    const { files } = mount(
+      { pfx: pkcs12({ chain, key }, PASSPHRASE), passphrase: PASSPHRASE },
+      'pfx',
+      'passphrase',
+    );
+    expect((await files.get()).key?.toString()).toBe(key);
+    await isServed(files);
+  });
+
+  test('is read whatever follows it', async () => {
+    const pfx = Buffer.concat([pkcs12(first, PASSPHRASE), Buffer.from('\n\0 and more')]);
+    const { files } = mount({ pfx, passphrase: PASSPHRASE }, 'pfx', 'passphrase');
+    expect((await files.get()).key?.toString()).toBe(first.key);
+  });
+
   test('with an empty passphrase needs no file for it', async () => {
     const { files } = mount({ pfx: pkcs12(first, '') }, 'pfx');
     await isServed(files);
@@ -239,6 +261,11 @@ describe('a PKCS#12 file', () => {
     ],
     ['is empty', '', /it is not PKCS#12/],
     ['is cut off', good.subarray(0, 400), /it is cut off/],
+    [
+      'is nested as deep as a file can be',
+      Buffer.alloc(1_048_576, Buffer.from([0x30, 0x80])),
+      /it is not DER/,
+    ],
     [
       'asks for a minute of work',
       withIterations(pkcs12(first, 'pass', [...LEGACY, '-nomac'])),
