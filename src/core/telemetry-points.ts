@@ -65,6 +65,10 @@ export const POINTS = {
     added: sometimes<readonly string[]>(),
     changed: sometimes<readonly string[]>(),
     removed: sometimes<readonly string[]>(),
+    /** Watcher only: the kind of what is there now, such as `volume` or `missing`. */
+    kind: sometimes<string>(),
+    /** Watcher of a volume only: what `..data` points to. */
+    revision: sometimes<string>(),
     /** Configuration only: the paths of the values that differ. */
     paths: sometimes<readonly (readonly string[])[]>(),
     /**

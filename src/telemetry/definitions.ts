@@ -18,7 +18,7 @@ const EVENTS: { readonly [N in PointName]: EventLine<PointMessages[N]> } = {
   close: { level: 'routine', text: () => 'closed' },
   change: {
     level: 'routine',
-    text: (message) => `changed${certificateIn(message)}${namesIn(message)}`,
+    text: (message) => `${outcomeOf(message)}${certificateIn(message)}${namesIn(message)}`,
     measure({ cause, delayMs }, meter) {
       // Only a watcher knows the cause; the values that are read from its files change with it.
       if (cause !== undefined) meter.count('changes', { cause });
@@ -142,8 +142,23 @@ export function textOf({ message, code, name }: ErrorSummary): string {
 /** How many names of what has changed a line has. */
 const NAMES_IN_LINE = 5;
 
-function namesIn({ added = [], changed = [], removed = [], paths = [] }: PointMessages['change']): string {
-  const names = [...added, ...changed, ...removed, ...paths.map((path) => path.join('.'))];
+/** The first state of a watcher is found, and has names without signs. */
+const isFirst = ({ cause }: PointMessages['change']): boolean => cause === 'start';
+
+function outcomeOf(message: PointMessages['change']): string {
+  if (message.kind === 'missing') return 'missing';
+  if (!isFirst(message)) return 'changed';
+  return message.added?.length === 0 ? 'empty' : 'found';
+}
+
+function namesIn(message: PointMessages['change']): string {
+  const { added = [], changed = [], removed = [], paths = [] } = message;
+  const names = [
+    ...added.map((key) => (isFirst(message) ? key : `+${key}`)),
+    ...changed,
+    ...removed.map((key) => `-${key}`),
+    ...paths.map((path) => path.join('.')),
+  ];
   if (names.length === 0) return '';
   const more = names.length - NAMES_IN_LINE;
   return `: ${names.slice(0, NAMES_IN_LINE).join(', ')}${more > 0 ? ` and ${more} more` : ''}`;

@@ -209,7 +209,9 @@ export class ResilientWatcher
 
   protected override telemetryOf(event: string, payload: object | undefined): object | undefined {
     if (event !== 'change') return payload;
-    return { ...payload, delayMs: this.#session.delayOf(payload as Change) };
+    const change = payload as Change;
+    const { kind, revision } = change.current;
+    return { ...change, kind, revision, delayMs: this.#session.delayOf(change) };
   }
 
   #reported(what: string): Snapshot {

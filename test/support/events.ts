@@ -27,6 +27,10 @@ export const event = (
 ): Promise<Line> =>
   program.when(() => linesOf(program).find((line) => line.event === name && fits(line)), name);
 
+/** The revisions for which the actions have succeeded. */
+export const revisionsIn = ({ update }: Line): unknown[] =>
+  (update as { paths: { revision: string | null }[] }).paths.map(({ revision }) => revision);
+
 /** When the actions have succeeded for this revision. */
 export const succeededWith = (program: Printing, revision: string | undefined): Promise<Line> =>
-  event(program, 'succeeded', ({ revisions }) => (revisions as string[]).includes(revision ?? ''));
+  event(program, 'succeeded', (line) => revisionsIn(line).includes(revision));

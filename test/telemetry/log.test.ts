@@ -77,6 +77,28 @@ test('each event is one line whose level says whether it needs attention', async
   });
 });
 
+test('a watcher says what it found first, what changed since, and that nothing is there', () => {
+  const component = new SampleComponent('ResilientWatcher', 'kinds');
+  const entries = logOf(component);
+  const none = { added: [], changed: [], removed: [] };
+  component.emitEvent('change', { ...none, cause: 'start', kind: 'directory' });
+  component.emitEvent('change', { ...none, cause: 'start', kind: 'volume', added: ['a', 'b'] });
+  component.emitEvent('change', {
+    added: ['c'],
+    changed: ['a'],
+    removed: ['b'],
+    cause: 'fs',
+    kind: 'volume',
+  });
+  component.emitEvent('change', { ...none, removed: ['a', 'c'], cause: 'fs', kind: 'missing' });
+  expect(entries.map(([, text]) => text.replace('ResilientWatcher "kinds": ', ''))).toEqual([
+    'empty',
+    'found: a, b',
+    'changed: +c, a, -b',
+    'missing: -a, -c',
+  ]);
+});
+
 test('requests that fail for one reason are one line, with their number', () => {
   const component = new SampleComponent('TokenRefresher', 'sync');
   const entries: string[] = [];
@@ -156,7 +178,7 @@ test('a console prints one line for each event, with what has changed', () => {
   subscription.close();
   expect(text.split('\n')).toEqual([
     'ConfigLoader "printed": changed: port, log.level',
-    'ConfigLoader "printed": changed: new, key-0, key-1, key-2, key-3 and 4 more',
+    'ConfigLoader "printed": changed: +new, key-0, key-1, key-2, key-3 and 4 more',
     'ConfigLoader "printed": update rejected: a.yaml:1:2: x; a.yaml:1:2: x',
     'ConfigLoader "printed": a CA was removed; connections of serveTls that end: 1',
     '',

@@ -33,7 +33,7 @@ await until('watching');
 volume.publish({ 'site.conf': 'good, and newer' });
 await until('done in');
 volume.publish({ 'site.conf': 'bad' });
-await until('nothing was done');
+await until('update rejected');
 watch.kill('SIGTERM');
 await new Promise((resolve) => watch.once('close', resolve));
 const doctor = spawnSync(process.execPath, [program, 'doctor', volume.path('site.conf')], {

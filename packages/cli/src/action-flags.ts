@@ -12,7 +12,6 @@ import {
 import { delay, duration, each, httpMethod, refuseUnused, signalName, text } from './arguments.js';
 import { STOP_TIMEOUT_MS } from './child.js';
 import { EXIT, UsageError } from './exit-code.js';
-import { oneLine } from './output.js';
 import type { Session } from './session.js';
 
 /** How actions run, of any kind; undefined means the default of the library. */
@@ -101,9 +100,9 @@ export function reloadActionOf(action: readonly Action[], flags: RunFlags, sessi
       clock: session.io.clock,
     }),
   );
-  report(reload, session, exitOnError ? 'error' : 'warn');
   if (exitOnError) {
-    for (const event of ['failed', 'rejected'] as const) reload.on(event, () => session.end(EXIT.failed));
+    for (const event of ['failed', 'rejected'] as const)
+      reload.on(event, ({ error }) => session.end(EXIT.failed, error.message));
   }
   return reload;
 }
@@ -166,29 +165,4 @@ function signalsOf({ signal: signals, pidFile, process: processName }: ActionFla
   }
   const target = pidFile === undefined ? { processName: processName ?? '' } : { pidFile };
   return signals.map((signal) => signalAction(signal, target));
-}
-
-/**
- * Prints the events of a `ReloadAction`.
- * @param failure the level of a failure: one that ends the program is an error.
- */
-function report(reload: ReloadAction, { output }: Session, failure: 'warn' | 'error'): void {
-  const { name: action } = reload;
-  const shown = oneLine(action);
-  reload.on('started', ({ attempt }) => {
-    output.log('debug', 'started', `${shown}: attempt ${attempt}`, { action, attempt });
-  });
-  reload.on('succeeded', ({ update, attempt, durationMs }) => {
-    const revisions = update.paths.flatMap(({ revision }) => revision ?? []);
-    const message = `${shown}: done in ${Math.round(durationMs)} ms`;
-    output.log('info', 'succeeded', message, { action, attempt, durationMs, revisions });
-  });
-  reload.on('failed', ({ error: { message, code }, attempt, retryDelayMs }) => {
-    const next = retryDelayMs === null ? 'not retried' : `next attempt in ${Math.round(retryDelayMs)} ms`;
-    output.log(failure, 'failed', `${message}; ${next}`, { action, attempt, code, retryDelayMs });
-  });
-  reload.on('rejected', ({ error: { message, code } }) => {
-    output.log(failure, 'rejected', `the check failed, so nothing was done: ${message}`, { action, code });
-  });
-  reload.on('error', ({ message }) => output.log('error', 'error', message));
 }

@@ -7,6 +7,7 @@ export {
   type ActionMessage,
   type ActionOperation,
   type ReloadActionEvents,
+  type ReloadActionPoint,
   type ReloadActionStatus,
 } from './action/reload-action.js';
 export type { ReloadActionOptions } from './action/reload-options.js';

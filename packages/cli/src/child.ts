@@ -110,8 +110,8 @@ export class Child {
     const isMissing = errnoOf(error) === 'ENOENT';
     const [program = ''] = this.#command;
     const reason = whyNotStarted(program, error);
-    this.#session.output.log('error', 'error', `cannot start ${program}: ${reason}`);
-    this.#session.end(isMissing ? EXIT.notFound : EXIT.notExecutable);
+    const exitCode = isMissing ? EXIT.notFound : EXIT.notExecutable;
+    this.#session.end(exitCode, `cannot start ${program}: ${reason}`);
   }
 }
 

@@ -9,6 +9,7 @@ import type { Io } from './io.js';
 import { LOG_LEVELS, Output, print, visible, type OutputOptions } from './output.js';
 import { Session } from './session.js';
 import type { Subcommand } from './subcommand.js';
+import { printTelemetry } from './telemetry.js';
 
 const { version } = createRequire(import.meta.url)('../package.json') as { readonly version: string };
 
@@ -55,7 +56,9 @@ export async function main(args: readonly string[], io: Io): Promise<number> {
     subcommand?.describe(command);
     refuseRepeated(addCommonFlags(command)).action(async () => {
       const flags = command.opts<CommonFlags>();
-      session = new Session(new Output({ json: flags.json ?? false, level: flags.logLevel }, io), io);
+      const output = new Output({ json: flags.json ?? false, level: flags.logLevel }, io);
+      session = new Session(output, io);
+      session.closeAtEnd(printTelemetry(output));
       if (given && !WITH_COMMAND.includes(each)) {
         throw new UsageError(`${each} does not take a command after --`);
       }

@@ -28,14 +28,6 @@ export async function watchRules(path: string, session: Session): Promise<void> 
       clock: io.clock,
     }),
   );
-  loader.on('rejected', ({ error, problems }) =>
-    output.log('warn', 'config-rejected', `the rules stay as they are: ${error.message}`, { problems }),
-  );
-  loader.on('unreadable', ({ error }) =>
-    output.log('warn', 'config-unreadable', `the rules stay as they are: ${error.message}`),
-  );
-  loader.on('warning', ({ message }) => output.log('warn', 'config-warning', message));
-  loader.on('error', (error) => output.log('error', 'error', error.message));
   const running: RunningRules = new Map();
   // Not a validator of the loader: that would hide words of the rules in the message.
   let exchanged = exchange(running, rulesOf(await loader.load(), path, session), session, true);

@@ -56,8 +56,9 @@ export class Session {
     return this.closeAtEnd(new Session(this.output, this.io, this));
   }
 
-  /** Ends the program; only the first call has an effect. */
-  end(exitCode: number): void {
+  /** Ends the program; only the first call has an effect. Prints the failure that is the reason. */
+  end(exitCode: number, failure?: string): void {
+    if (failure !== undefined) this.output.log('error', 'error', failure);
     if (this.#parent) this.#parent.end(exitCode);
     else this.#end(exitCode);
   }

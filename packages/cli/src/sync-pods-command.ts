@@ -1,12 +1,10 @@
 import { InvalidArgumentError, type Command } from 'commander';
-import { logTo, type StructuredLogger } from 'resilient-watcher';
 import { clusterClient } from 'resilient-watcher/kubernetes';
 import { PodSync } from '@resilient-watcher/sync-pods';
 
 import { checkCluster, delay, duration, each, KUBECONFIG_FLAG, text } from './arguments.js';
 import { UsageError } from './exit-code.js';
 import { addListenFlag, listen, type ListenFlags } from './listen.js';
-import type { LOG_LEVELS, Output } from './output.js';
 import type { Invocation, Subcommand } from './subcommand.js';
 
 interface Flags extends ListenFlags {
@@ -70,20 +68,6 @@ Examples:
   );
 }
 
-/** Prints what `logTo` says as the other lines of the program. */
-function loggerTo(output: Output): StructuredLogger {
-  const printing = (level: (typeof LOG_LEVELS)[number]) => (fields: object, message: string) => {
-    const { event, component: _component, name: _name, ...details } = fields as Record<string, unknown>;
-    output.log(level, String(event), message, details);
-  };
-  return {
-    debug: printing('debug'),
-    info: printing('info'),
-    warn: printing('warn'),
-    error: printing('error'),
-  };
-}
-
 /** Runs `sync-pods` until the session ends. */
 async function runSyncPods({ flags, session, paths }: Invocation<Flags>): Promise<void> {
   const { namespace: namespaces, allNamespaces, kubeconfig: kubeConfig, splay, maxDelay } = flags;
@@ -96,7 +80,6 @@ async function runSyncPods({ flags, session, paths }: Invocation<Flags>): Promis
     throw new UsageError('--splay must be at most --max-delay');
   }
   checkCluster(kubeConfig, io.env);
-  session.closeAtEnd(logTo(loggerTo(output)));
   const sync = session.closeAtEnd(
     new PodSync({
       name: 'sync-pods',

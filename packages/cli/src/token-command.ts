@@ -1,7 +1,7 @@
 import { stat } from 'node:fs/promises';
 
 import { InvalidArgumentError, type Command } from 'commander';
-import { fileSink, TokenFile, TokenRefresher, type ResilientError, type TokenSink } from 'resilient-watcher';
+import { fileSink, TokenFile, TokenRefresher, type TokenSink } from 'resilient-watcher';
 import { isoTime } from 'resilient-watcher/internal';
 import { kubeconfigSink, tokenRequestClient } from 'resilient-watcher/kubernetes';
 
@@ -122,6 +122,7 @@ async function refresh(flags: TokenFlags, sink: TokenSink, session: Session): Pr
   const refresher = session.closeAtEnd(
     new TokenRefresher({
       client: tokenRequestClient({ ...(flags.serviceAccount ?? (await ownAccount())), kubeConfig, clock }),
+      name: flags.out,
       audiences,
       expirationSeconds,
       sinks: [sink],
@@ -139,24 +140,12 @@ async function refresh(flags: TokenFlags, sink: TokenSink, session: Session): Pr
     output.log('info', 'delivered', `${to}: written, ${validity}`, { sink: to, expiresAt });
     if (once) session.end(EXIT.ok);
   });
-  const failed = (event: string, { message, code }: ResilientError, next = ''): void => {
-    output.log(once ? 'error' : 'warn', event, message + next, { code });
-    if (once) session.end(EXIT.failed);
-  };
-  refresher.on('retry', ({ error, delayMs }) =>
-    failed('retry', error, once ? '' : `; next attempt in ${Math.round(delayMs)} ms`),
-  );
-  refresher.on('unreadable', ({ error }) => output.log('warn', 'unreadable', error.message));
-  refresher.on('undelivered', ({ error }) => failed('undelivered', error));
-  refresher.on('warning', ({ code, message }) => output.log('warn', 'warning', message, { code }));
-  refresher.on('expired', ({ error }) =>
-    output.log('error', 'expired', `the token has expired: ${error.message}`),
-  );
-  refresher.on('error', (error) => {
-    output.log('error', 'error', error.message);
-    // It does not recover, so the program cannot do its work.
-    session.end(EXIT.failed);
-  });
+  if (once) {
+    for (const event of ['retry', 'undelivered'] as const)
+      refresher.on(event, ({ error }) => session.end(EXIT.failed, error.message));
+  }
+  // It does not recover, so the program cannot do its work.
+  refresher.on('error', () => session.end(EXIT.failed));
   // It fails only with what `error` has said.
   await refresher.start().catch(() => {});
 }
@@ -164,8 +153,6 @@ async function refresh(flags: TokenFlags, sink: TokenSink, session: Session): Pr
 /** The ServiceAccount of the pod, which is the subject of its token. */
 async function ownAccount(): Promise<ServiceAccountName> {
   const file = new TokenFile(POD_TOKEN);
-  // Without a token the flag is needed, and the error below says so.
-  for (const event of ['rejected', 'unreadable'] as const) file.on(event, () => {});
   const own = await file.get().catch(() => undefined);
   await file.close();
   const subject = /^system:serviceaccount:([^:]+):([^:]+)$/;

@@ -1,4 +1,4 @@
-/** The watchers of `watch`, `run` and `wait`, and the output about them. */
+/** The watchers of `watch`, `run` and `wait`. */
 import { join } from 'node:path';
 
 import type { Command } from 'commander';
@@ -29,10 +29,6 @@ export function addWatchFlags(command: Command): Command {
 /** How long the first checks may take before the program works with what is known, ms. */
 const FIRST_CHECKS_MS = 10_000;
 
-/** The message of the library names options that this program does not have. */
-const ABOVE_LIMIT =
-  'some files are too large or too many to be read; they are compared by inode and timestamps';
-
 /** With `--poll`, the regular checks of a watcher must not be more frequent than the polls, ms. */
 const RESYNC_MS = 5_000;
 
@@ -51,7 +47,12 @@ export function createWatchers(
   return paths.map((path) => {
     const options = { name: path, signal: session.signal, clock: session.io.clock, recursive, ...polling };
     const watcher = session.closeAtEnd(new ResilientWatcher(path, options));
-    report(watcher, session);
+    watcher.on('revision', ({ current: revision }) => {
+      session.output.log('debug', 'revision', `${path}: new revision ${revision}, same contents`, {
+        path,
+        revision,
+      });
+    });
     watcher.on('change', (change) => onChange(change, watcher));
     return watcher;
   });
@@ -91,34 +92,4 @@ export async function startWatchers(
       output.log('warn', 'unanswered', message, { path });
     }
   });
-}
-
-function report(watcher: ResilientWatcher, { output }: Session): void {
-  const { path } = watcher;
-  watcher.on('change', ({ added, changed, removed, current, cause }) => {
-    const { kind, revision = null } = current;
-    const keys = [...changed, ...added.map((key) => `+${key}`), ...removed.map((key) => `-${key}`)];
-    const shown = cause === 'start' ? ['found', ...added] : ['changed', ...keys];
-    const isEmpty = added.length + keys.length === 0;
-    const message = `${path}: ${kind === 'missing' ? 'missing' : isEmpty ? 'empty' : shown.join(' ')}`;
-    output.log('info', 'change', message, { path, kind, added, changed, removed, revision, cause });
-  });
-  watcher.on('revision', ({ current: revision }) => {
-    output.log('debug', 'revision', `${path}: new revision ${revision}, same contents`, { path, revision });
-  });
-  watcher.on('restart', ({ attempt, delayMs }) => {
-    output.log('debug', 'restart', `${path}: watching again, attempt ${attempt}`, { path, attempt, delayMs });
-  });
-  watcher.on('degraded', ({ error: { message, code } }) => {
-    output.log('warn', 'degraded', message, { path, code });
-  });
-  watcher.on('recovered', () =>
-    output.log('info', 'recovered', `${path}: listening for events again`, { path }),
-  );
-  watcher.on('unreadable', ({ error }) => output.log('warn', 'unreadable', error.message, { path }));
-  watcher.on('readable', () => output.log('info', 'readable', `${path}: can be read again`, { path }));
-  watcher.on('warning', ({ code, message }) => {
-    output.log('warn', 'warning', `${path}: ${code === 'limit' ? ABOVE_LIMIT : message}`, { path, code });
-  });
-  watcher.on('error', (error) => output.log('error', 'error', `${path}: ${error.message}`, { path }));
 }

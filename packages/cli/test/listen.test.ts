@@ -168,7 +168,7 @@ describe('--config', () => {
     const program = startMain(['watch', '--config', file]);
     await program.until(/1 rule in use/);
     rmSync(file);
-    await program.until(/the rules stay as they are: .*no such file/s);
+    await program.until(/unreadable: .*no such file/);
     mounted.publish({ n: 'still there' });
     await program.until(/^still there$/m);
   });

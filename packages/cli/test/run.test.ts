@@ -109,7 +109,7 @@ test('restart replaces a command that ignores SIGTERM, with its children, after 
   ]);
   const [, ...first] = await program.until(/^up (\d+) (\d+)$/m);
   mounted.publish({ n: 'bad' });
-  await program.until(/the check failed, so nothing was done/);
+  await program.until(/update rejected: Action "grep" failed/);
   expect(first.map(Number).filter(isRunning)).toHaveLength(2);
   mounted.publish({ n: 'good' });
   await program.until(/^up .*\n(?:.*\n)*up (\d+) (\d+)$/m);
@@ -192,7 +192,7 @@ describe('a change while the old command is stopping', () => {
     writeFileSync(file, 'bad');
     await program.until(/(?:: changed[^]*){2}/);
     go();
-    await program.until(/the check failed[^]*not running until a change passes the check/);
+    await program.until(/update rejected[^]*not running until a change passes the check/);
     expect(starts(program)).toBe(1);
     writeFileSync(file, 'good again');
     await program.until(/^up[^]*^up/m);

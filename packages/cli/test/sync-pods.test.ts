@@ -52,8 +52,10 @@ test('without permission there is one line for the cause, with the number of oth
     level: 'warn',
     event: 'retry',
     message: expect.stringMatching(
-      /^PodSync "sync-pods": Cannot patch pods in shop: .*; next attempt in \d+ ms$/,
+      /^sync-pods: Cannot patch pods in shop: .*; next attempt in \d+ ms$/,
     ) as string,
+    component: 'PodSync',
+    name: 'sync-pods',
     request: 'patch pods in shop',
     delayMs: expect.any(Number) as number,
     error: { name: 'KubernetesError', code: 'ERR_CLUSTER_FORBIDDEN', message: expect.any(String) as string },

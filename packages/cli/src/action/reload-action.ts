@@ -6,7 +6,7 @@
  * done until the next `trigger()`. With a check, an update that comes while an action runs is checked before the next
  * action: the run begins again, with both updates. No update is lost: one that was not handled successfully is merged into the next one.
  */
-import type { ComponentHandle, ComponentStatus, OperationMessage } from 'resilient-watcher';
+import type { ComponentHandle, ComponentStatus, OperationMessage, PointMessages } from 'resilient-watcher';
 import {
   Backoff,
   Component,
@@ -70,10 +70,36 @@ export interface ActionOperation {
   readonly message: ActionMessage;
 }
 
-const TELEMETRY: TelemetryTable<Record<string, object>, { action: ActionMessage }> = {
+type Told = Pick<ReloadActionEvents, 'started' | 'succeeded' | 'failed'>;
+/** Of an error, name, code and message. */
+type Published<Payload> = {
+  [F in keyof Payload]: Payload[F] extends Error ? PointMessages['error']['error'] : Payload[F];
+};
+type Messages = { [E in keyof Told]: Published<Told[E][0]> & { readonly component: ComponentHandle } };
+
+/** An event in telemetry that only a `ReloadAction` has. */
+export type ReloadActionPoint = {
+  [E in keyof Messages]: { readonly name: E; readonly message: Messages[E] };
+}[keyof Messages];
+
+/** The attempts are logged, and the runs of which they consist are counted. */
+const TELEMETRY: TelemetryTable<Messages, { action: ActionMessage }> = {
+  events: {
+    started: { fields: ['update', 'attempt'], level: 'routine', text: ({ attempt }) => `attempt ${attempt}` },
+    succeeded: {
+      fields: ['update', 'attempt', 'durationMs'],
+      level: 'routine',
+      text: ({ durationMs }) => `done in ${Math.round(durationMs)} ms`,
+    },
+    failed: {
+      fields: ['update', 'attempt', 'error', 'retryDelayMs'],
+      level: 'warn',
+      text: ({ error: { message }, retryDelayMs }) =>
+        `${message}; ${retryDelayMs === null ? 'not retried' : `next attempt in ${Math.round(retryDelayMs)} ms`}`,
+    },
+  },
   operations: {
     action: {
-      title: 'action',
       measure: ({ action, result }, meter) => meter.count('actions', { action, result }),
     },
   },

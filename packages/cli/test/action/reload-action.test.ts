@@ -9,7 +9,7 @@ import {
   type ReloadActionOptions,
 } from '../../src/action.js';
 import client, { Registry } from 'prom-client';
-import { healthOf } from 'resilient-watcher';
+import { healthOf, logTo } from 'resilient-watcher';
 import { collectMetrics } from 'resilient-watcher/prometheus';
 import { FakeClock } from 'resilient-watcher/testing';
 
@@ -272,4 +272,34 @@ test('a reload is ready unless its last action failed, and its runs are counted 
   const text = await registry.metrics();
   for (const result of ['succeeded', 'error'])
     expect(text).toContain(`resilient_watcher_actions_total{action="custom",result="${result}"} 1`);
+});
+
+test('a log has one line for each attempt and its outcome, with what the update was', async () => {
+  const lines: [text: string, fields: object][] = [];
+  const log = (fields: object, text: string): void => void lines.push([text, fields]);
+  using _log = logTo({ debug: log, info: log, warn: log, error: log });
+  const { reload, runs, clock, settled } = scene({ retryDelayMs: 1_000 });
+  await reload.start();
+  reload.trigger(update('a'));
+  await settled();
+  runs[0]?.outcome.reject(new Error('no'));
+  await settled();
+  await clock.advance(1_000);
+  await settled();
+  runs[1]?.outcome.resolve();
+  await settled();
+  expect(lines.map(([text]) => text.replace('ReloadAction "reload": ', ''))).toEqual([
+    'started',
+    'attempt 1',
+    'Action "reload" failed: no; next attempt in 1000 ms',
+    'attempt 2',
+    'done in 0 ms',
+  ]);
+  expect(lines[2]?.[1]).toMatchObject({
+    event: 'failed',
+    name: 'reload',
+    update: update('a'),
+    error: { code: 'ERR_ACTION_FAILED' },
+    retryDelayMs: 1_000,
+  });
 });

@@ -75,7 +75,7 @@ test('FUSE reports no events: updates are found by polling', async (context) => 
   await program.until(/WARN .*is on FUSE, which reports no events; it is polled/);
   await program.until(/watching/);
   source.publish({ n: '1' });
-  await program.until(/mounted: changed n\n/);
+  await program.until(/mounted: changed: n\n/);
   expect(await program.terminated()).toBe(0);
 });
 

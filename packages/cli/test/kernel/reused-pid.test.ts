@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { KubeletVolume } from 'resilient-watcher/testing';
 import { describe, expect, test } from 'vitest';
 
-import { event, linesOf, succeededWith } from '../../../../test/support/events.js';
+import { event, linesOf, revisionsIn, succeededWith } from '../../../../test/support/events.js';
 import { startCli } from '../../../../test/support/program.js';
 import { temporaryDirectory } from '../../../../test/support/temporary-directory.js';
 
@@ -51,9 +51,9 @@ describe('a PID that now belongs to another process is not signaled', () => {
     const verdict = await program.when(
       () =>
         linesOf(program).find(
-          ({ event: name, message, revisions }) =>
-            (name === 'failed' && !String(message).includes('does not exist')) ||
-            (name === 'succeeded' && (revisions as string[]).includes(mounted.revision ?? '')),
+          (line) =>
+            (line.event === 'failed' && !String(line['message']).includes('does not exist')) ||
+            (line.event === 'succeeded' && revisionsIn(line).includes(mounted.revision)),
         ),
       'the second update',
     );
