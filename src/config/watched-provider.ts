@@ -4,7 +4,7 @@ import { ClosedError } from '../core/errors.js';
 import { ResilientError } from '../core/resilient-error.js';
 import { checkPath, describe, flag } from '../core/options.js';
 import { absolutePath } from '../fs/absolute-path.js';
-import type { FileState, MissingSnapshot, Snapshot } from '../fs/snapshot.js';
+import type { FileSnapshot, MissingSnapshot, Snapshot } from '../fs/snapshot.js';
 import { READ_LIMITS } from '../fs/read-limits.js';
 import type { Change } from '../watch/change.js';
 import { ResilientWatcher } from '../watch/resilient-watcher.js';
@@ -186,7 +186,7 @@ export abstract class WatchedProvider implements ConfigProvider {
    * A copy of the bytes of a file.
    * @throws {ConfigError} `ERR_CONFIG_TOO_LARGE` when the file exceeds a limit.
    */
-  protected bytesOf({ content, size }: FileState, source: string): Buffer {
+  protected bytesOf({ content, size }: FileSnapshot, source: string): Buffer {
     if (content) return content;
     const limit =
       size > this.#maxBytes

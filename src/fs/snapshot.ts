@@ -4,21 +4,6 @@ import { inspect } from 'node:util';
 import { isUnchanged, NOT_READ, type Inode } from './file-identity.js';
 import type { Kept } from './read-limits.js';
 
-/** One file in a snapshot. */
-export interface FileState {
-  /** A copy of its bytes, made on each access; undefined if they are not kept. */
-  readonly content: Buffer | undefined;
-  /**
-   * `sha256:…` of the content; `stat:…` of the inode and timestamps if it was not read. Equal digests mean equal
-   * contents.
-   */
-  readonly digest: string;
-  /** Permission bits, as 0o644. */
-  readonly mode: number;
-  /** Size in bytes. */
-  readonly size: number;
-}
-
 /** The digest of a file's bytes. */
 export function digestOf(content: Uint8Array): string {
   return `sha256:${sha256(content)}`;
@@ -55,7 +40,7 @@ type FileSnapshotFields = Pick<
 };
 
 /** A file as it was at one instant. Its printed forms (`inspect`, JSON) omit the content. */
-export class FileSnapshot implements FileState {
+export class FileSnapshot {
   readonly kind = 'file';
   /** The path that is watched, absolute. */
   readonly path: string;
@@ -69,7 +54,7 @@ export class FileSnapshot implements FileState {
   readonly mode: number;
   readonly #bytes: Buffer | undefined;
   readonly #stamp: FileStamp;
-  #files: ReadonlyMap<string, FileState> | undefined;
+  #files: Files | undefined;
   #digest: string | undefined;
 
   /** @internal Snapshots are created by looks. */
@@ -131,7 +116,7 @@ export class FileSnapshot implements FileState {
   }
 
   /** A map with this file as the only entry, under the last name of its path. */
-  get files(): ReadonlyMap<string, FileState> {
+  get files(): ReadonlyMap<string, FileSnapshot> {
     return (this.#files ??= new Map([[this.path.slice(this.path.lastIndexOf('/') + 1), this]]));
   }
 
@@ -152,12 +137,10 @@ export class FileSnapshot implements FileState {
   }
 }
 
-/** The bytes of a file without a copy, for callers that neither change them nor pass them on. */
-export function sharedBytesOf(file: Pick<FileState, 'content'>): Buffer | undefined {
-  return file instanceof FileSnapshot ? FileSnapshot.bytesOf(file) : file.content;
-}
+/** Files by key. */
+export type Files = ReadonlyMap<string, FileSnapshot>;
 
-const NO_FILES: ReadonlyMap<string, FileState> = new Map();
+const NO_FILES: Files = new Map();
 
 /** Nothing exists at the path. */
 export class MissingSnapshot {
@@ -167,7 +150,7 @@ export class MissingSnapshot {
   readonly content = undefined;
   readonly revision = undefined;
   readonly digest = 'missing';
-  readonly files: ReadonlyMap<string, FileState> = NO_FILES;
+  readonly files: ReadonlyMap<string, FileSnapshot> = NO_FILES;
 
   constructor(path: string) {
     this.path = path;
@@ -200,7 +183,7 @@ export class SetSnapshot {
   /** The revision of a volume. */
   readonly revision: string | undefined;
   /** The files by key: the path in the directory (`conf.d/app.yaml`), or in a group the path as it was given. */
-  readonly files: ReadonlyMap<string, FileState>;
+  readonly files: ReadonlyMap<string, FileSnapshot>;
   readonly content = undefined;
   #digest: string | undefined;
 
@@ -231,14 +214,6 @@ export class SetSnapshot {
   [inspect.custom](): Record<string, unknown> {
     return this.toJSON();
   }
-}
-
-/** Files by key. */
-export type Files = ReadonlyMap<string, FileSnapshot>;
-
-/** The files of a snapshot. */
-export function filesIn({ files }: Snapshot): Files {
-  return files as ReadonlyMap<string, never>;
 }
 
 /** The state of a target; `kind` is the discriminant. */

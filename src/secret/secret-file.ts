@@ -3,7 +3,7 @@ import { inspect } from 'node:util';
 
 import { SecretError } from './secret-error.js';
 import { checkPath, divideOptions, matching } from '../core/options.js';
-import { sharedBytesOf, type FileState, type Snapshot } from '../fs/snapshot.js';
+import { FileSnapshot, type Snapshot } from '../fs/snapshot.js';
 import {
   VALUE_OPTION_NAMES,
   WatchedValue,
@@ -156,12 +156,12 @@ export class SecretFile extends WatchedValue<Secret> {
  */
 export function secretText(
   path: string,
-  file: Pick<FileState, 'content' | 'size'> | undefined,
+  file: FileSnapshot | undefined,
   { trim, encoding }: ResolvedSecretFormat,
 ): string {
   if (!file) throw new SecretError('ERR_SECRET_MISSING', `"${path}" does not exist`);
   const { size } = file;
-  const content = sharedBytesOf(file);
+  const content = FileSnapshot.bytesOf(file);
   if (!content) {
     const message = `"${path}" has ${size} bytes; a secret has at most ${MAX_SECRET_BYTES}`;
     throw new SecretError('ERR_SECRET_INVALID', message);

@@ -1,6 +1,6 @@
 import { checkPath, describe } from '../core/options.js';
 import { absolutePath, within } from '../fs/absolute-path.js';
-import { sharedBytesOf, type FileState, type Snapshot } from '../fs/snapshot.js';
+import { FileSnapshot, type Snapshot } from '../fs/snapshot.js';
 
 /**
  * The paths of certificates and their key: `cert` and `key`, or `bundle`, or `pfx`, each with or without `passphrase` and
@@ -28,7 +28,7 @@ export interface TlsPaths {
 export interface TlsPlace {
   readonly path: string;
   /** Undefined if the file does not exist. */
-  readonly file: FileState | undefined;
+  readonly file: FileSnapshot | undefined;
 }
 
 /** The parts of the set. An absent part is not needed. */
@@ -117,6 +117,6 @@ function onePath(path: string): TlsLayout {
 }
 
 /** cert-manager writes an empty `ca.crt` if the issuer has no CA; templates add a line break. */
-function isBlank(file: FileState | undefined): boolean {
-  return !file || sharedBytesOf(file)?.toString('latin1').trim() === '';
+function isBlank(file: FileSnapshot | undefined): boolean {
+  return !file || FileSnapshot.bytesOf(file)?.toString('latin1').trim() === '';
 }

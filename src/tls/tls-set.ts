@@ -1,6 +1,6 @@
 /** Parses and checks a set of certificate, key and CA bundle. */
 import { isoTime } from '../core/clock.js';
-import { sharedBytesOf } from '../fs/snapshot.js';
+import { FileSnapshot } from '../fs/snapshot.js';
 import type { Identity, Validity } from './certificates.js';
 import { inspectChain, whyExpired, type Oddities } from './chain.js';
 import { hasPrivateKey, Locked, parseCertificates, parseKey } from './pem.js';
@@ -107,7 +107,7 @@ function passphraseIn(place: TlsPlace): string {
 /** @throws {TlsError} `ERR_TLS_MISSING`, `ERR_TLS_PEM`. */
 function bytesOf({ path, file }: TlsPlace): Buffer {
   if (!file) throw new TlsError('ERR_TLS_MISSING', `There is no file "${path}"`);
-  const bytes = sharedBytesOf(file);
+  const bytes = FileSnapshot.bytesOf(file);
   if (bytes) return bytes;
   const message = `"${path}" has ${file.size} bytes; certificates and keys have at most ${MAX_BYTES}`;
   throw new TlsError('ERR_TLS_PEM', message);

@@ -1,4 +1,4 @@
-import { FileSnapshot, filesIn, type Snapshot } from '../fs/snapshot.js';
+import { FileSnapshot, type Snapshot } from '../fs/snapshot.js';
 import type { BackendName } from './backends/catalog.js';
 
 /** The reason for a check: the name of the backend that gave a hint, or one of the watcher's own reasons. */
@@ -57,7 +57,7 @@ export function differenceOf<Before, After>(
 
 /** Merges a change that was not consumed yet with the next one; undefined if together they change nothing. */
 export function mergeChanges({ previous }: Change, { current, cause }: Change): Change | undefined {
-  const difference = differenceOf(filesIn(previous), filesIn(current), FileSnapshot.haveSameContent);
+  const difference = differenceOf(previous.files, current.files, FileSnapshot.haveSameContent);
   const isBack = previous.kind === current.kind && isEmpty(difference);
   return isBack ? undefined : { previous, current, cause, ...difference };
 }

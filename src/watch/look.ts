@@ -5,7 +5,7 @@ import type { WatchedDirectory } from '../core/watch-backend.js';
 import type { Disk } from '../fs/disk.js';
 import type { Mounts } from '../fs/mounts.js';
 import type { Consulted, Extent, Observation, Target } from '../fs/observation.js';
-import { filesIn, type Snapshot } from '../fs/snapshot.js';
+import type { Snapshot } from '../fs/snapshot.js';
 import type { MountedFiles } from './mounted-files.js';
 import { volumeOf } from './waits.js';
 
@@ -46,9 +46,9 @@ function* volumesOfGone(reported: Snapshot | undefined, seen: Observation, disk:
   // A single file is never gone while something is found.
   if (seen.kind !== 'found' || seen.snapshot === reported || !reported || reported.kind === 'file')
     return NO_TIMES;
-  const files = filesIn(seen.snapshot);
+  const { files } = seen.snapshot;
   const times = new Map<string, bigint | undefined>();
-  for (const [key, file] of filesIn(reported)) {
+  for (const [key, file] of reported.files) {
     const volume = files.has(key) ? undefined : volumeOf(file);
     if (volume === undefined || times.has(volume)) continue;
     yield* nextSlice();

@@ -27,14 +27,7 @@
 import type { Clock } from '../core/clock.js';
 import type { Observation } from '../fs/observation.js';
 import { linksIn } from '../fs/resolve.js';
-import {
-  FileSnapshot,
-  filesIn,
-  MissingSnapshot,
-  SetSnapshot,
-  type Files,
-  type Snapshot,
-} from '../fs/snapshot.js';
+import { FileSnapshot, MissingSnapshot, SetSnapshot, type Files, type Snapshot } from '../fs/snapshot.js';
 import type { TargetError } from '../fs/target-error.js';
 import { differenceOf, filterKeys, isEmpty, keysOf, type ChangeCause, type KeyDifference } from './change.js';
 import type { VolumeTimes } from './look.js';
@@ -132,10 +125,6 @@ export class Reporter {
     return this.#regrouped.size === 0;
   }
 
-  get #files(): Files {
-    return filesIn(this.#snapshot);
-  }
-
   /** Compares what a look has found. @param volumeTimes of volumes whose reported files were not found. */
   consider(seen: StableObservation, look: Look, volumeTimes: VolumeTimes): Comparison {
     this.#events = [];
@@ -159,11 +148,11 @@ export class Reporter {
     if (!this.isPending) return [];
     const isNext = now >= this.#nextAt;
     const found = seen?.kind === 'found' ? seen : undefined;
-    const files = found && filesIn(found.snapshot);
+    const files = found?.snapshot.files;
     const volumes = new Set<string>();
     const paths = [...this.#pending].flatMap(([key, { dueAt }]) => {
       if (!isNext && (dueAt <= this.#lookedAt || dueAt > now + POSTPONED_MS)) return [];
-      const file = files?.get(key) ?? this.#files.get(key);
+      const file = files?.get(key) ?? this.#snapshot.files.get(key);
       if (!file) return found?.unreadable?.path ?? [];
       const volume = volumeOf(file);
       if (volume !== undefined && found?.unlinked?.has(volume)) volumes.add(volume);
@@ -206,7 +195,7 @@ export class Reporter {
   #considerFiles(seen: SeenFiles, before: ReadonlyMap<string, Pending>, look: Look): number {
     const { cause, now } = look;
     const snapshot = seen.kind === 'missing' ? new MissingSnapshot(this.#snapshot.path) : seen.snapshot;
-    const [known, files] = [this.#files, filesIn(snapshot)];
+    const [known, files] = [this.#snapshot.files, snapshot.files];
     const difference = differenceOf(known, files, FileSnapshot.haveSameContent);
     if (seen.isRegrouped || this.#regrouped.size > 0) {
       // What is no difference any more, such as an added file that was removed again, will not be reported.
@@ -243,7 +232,7 @@ export class Reporter {
 
   /** A file that is gone: when its volume last changed, if it comes from one. */
   #goneAt(key: string): string | undefined {
-    const time = this.#volumeTimes.get(volumeOf(this.#files.get(key)) ?? '');
+    const time = this.#volumeTimes.get(volumeOf(this.#snapshot.files.get(key)) ?? '');
     return time === undefined ? undefined : `gone ${time}`;
   }
 
@@ -274,14 +263,15 @@ export class Reporter {
 
   /** Which files of a directory or tree are due. */
   #dueInDirectory(pending: ReadonlyMap<string, Pending>, files: Files, look: Look): Due {
-    const volume = (key: string): string | undefined => volumeOf(files.get(key) ?? this.#files.get(key));
+    const volume = (key: string): string | undefined =>
+      volumeOf(files.get(key) ?? this.#snapshot.files.get(key));
     if (!this.#hasReported) return dueAtFirst(pending, volume, look.now);
     return dueEach(pending, this.#options.settleMs, volume, (key) => this.#regrouped.has(key), look);
   }
 
   /** When the retargeted links of a group are due, even if others have not been retargeted. */
   #othersAt(files: Files, now: number): number {
-    const isPartial = isPartlyRetargeted(this.#files, files);
+    const isPartial = isPartlyRetargeted(this.#snapshot.files, files);
     this.#partialSince = isPartial ? (this.#partialSince ?? now) : undefined;
     return this.#partialSince === undefined ? now : this.#partialSince + this.#options.groupSettleMs;
   }
@@ -304,7 +294,7 @@ export class Reporter {
     const known = new Map(files);
     for (const key of keysOf(difference)) {
       if (due.has(key)) continue;
-      const before = this.#files.get(key);
+      const before = this.#snapshot.files.get(key);
       if (before) known.set(key, before);
       else known.delete(key);
     }

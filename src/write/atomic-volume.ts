@@ -19,7 +19,7 @@ import { redactError } from '../core/resilient-error.js';
 import { absolutePath, withoutTrailingSlashes } from '../fs/absolute-path.js';
 import { READING_CALLS } from '../fs/calls.js';
 import { Mounts } from '../fs/mounts.js';
-import { filesIn, type Snapshot } from '../fs/snapshot.js';
+import type { Snapshot } from '../fs/snapshot.js';
 import { stableRead } from '../fs/stable-read.js';
 import { PathTarget } from '../fs/targets/path.js';
 import { revisionName } from '../fs/volume-layout.js';
@@ -307,7 +307,7 @@ function contentsOf(snapshot: Snapshot): VolumeContents {
   if (kind === 'file') throw notAVolume(path);
   const files = new Map<string, Buffer>();
   if (kind !== 'volume') return { revision: undefined, files };
-  for (const [key, file] of filesIn(snapshot)) {
+  for (const [key, file] of snapshot.files) {
     const { content } = file;
     if (!file.realPath.startsWith(`${snapshot.realPath}/`)) throw targetError('ERR_TARGET_LAYOUT', file.path);
     if (!content) {

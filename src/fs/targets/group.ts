@@ -21,7 +21,7 @@ import type { Consulted, Found, Extent, Observation, Regrouped, Target } from '.
 import type { ReadLimits } from '../read-limits.js';
 import { resolve, wereRetargeted, type Resolution } from '../resolve.js';
 import type { ReadingPorts } from '../stable-read.js';
-import { type FileSnapshot, filesIn, SetSnapshot } from '../snapshot.js';
+import { SetSnapshot, type FileSnapshot } from '../snapshot.js';
 import { readingError, TargetError, wrongPath } from '../target-error.js';
 import { fileAt } from './file.js';
 
@@ -173,7 +173,7 @@ export class GroupTarget implements Target {
       throw wrongPath(realPath, 'it is a device, a pipe or a socket; every path of a group must name a file');
     }
     const place = { path, realPath, way: route.way };
-    const known = this.#last && filesIn(this.#last.snapshot).get(key);
+    const known = this.#last?.snapshot.files.get(key);
     const { maxContentBytes } = this.#limits;
     return (yield* fileAt(place, stat, known, { kept: 'contents', maxContentBytes }, disk)) ?? MOVED;
   }
@@ -181,7 +181,7 @@ export class GroupTarget implements Target {
   /** The last result, if this one is the same. */
   #known(members: Members, read: readonly Member[]): Found | undefined {
     if (!this.#last || this.#shown !== members) return undefined;
-    const known = filesIn(this.#last.snapshot);
+    const known = this.#last.snapshot.files;
     if (this.#last.unreadable?.path !== directoryIn(members, read)?.path) return undefined;
     if (this.#last.unlinked?.size !== unlinkedIn(read).size) return undefined;
     if (!read.every(({ key, file }) => known.get(key) === file)) return undefined;
