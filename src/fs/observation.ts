@@ -1,20 +1,9 @@
 /** The interface of targets, and the results of looks. */
 import type { Steps } from '../core/steps.js';
-import type { WatchedDirectory } from '../core/watch-backend.js';
+import type { Consulted } from './consulted.js';
 import type { Disk } from './disk.js';
 import type { FileSnapshot, SetSnapshot } from './snapshot.js';
 import type { TargetError } from './target-error.js';
-
-/** What was consulted to find a target. */
-export interface Consulted {
-  /** The directories to listen to, and the entries that matter in them. */
-  readonly directories: readonly WatchedDirectory[];
-}
-
-/** A directory in which entries were looked up. */
-export interface ConsultedDirectory extends WatchedDirectory {
-  readonly entries: readonly string[];
-}
 
 /** What was found at a target. While nothing changes, looks return the same object. */
 export interface Found {

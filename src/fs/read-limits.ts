@@ -39,14 +39,11 @@ export class ReadTotals {
     this.#limits = limits;
   }
 
-  /** A file of this size was added. */
-  add(size: number): void {
-    this.#count(size, 1);
-  }
-
-  /** A file of this size was removed. */
-  remove(size: number): void {
-    this.#count(size, -1);
+  /** A file of this size was added, or removed. */
+  count(size: number, by: 1 | -1): void {
+    this.#files += by;
+    if (size > this.#limits.maxContentBytes) this.#large += by;
+    else this.#bytes += by * size;
   }
 
   get kept(): Kept {
@@ -69,11 +66,5 @@ export class ReadTotals {
           ? `some of its files are larger than maxContentBytes (${maxContentBytes}): they are compared by inode and timestamps, and their contents are not read`
           : undefined;
     }
-  }
-
-  #count(size: number, by: 1 | -1): void {
-    this.#files += by;
-    if (size > this.#limits.maxContentBytes) this.#large += by;
-    else this.#bytes += by * size;
   }
 }

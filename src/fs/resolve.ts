@@ -26,7 +26,7 @@ import { within } from './absolute-path.js';
 import type { Disk } from './disk.js';
 import { identityOf } from './file-identity.js';
 import { linkKind, parentOf } from './magic-link.js';
-import type { Consulted, ConsultedDirectory } from './observation.js';
+import type { Consulted, ConsultedDirectory } from './consulted.js';
 import { readingError, targetError, wrongPath, type TargetError } from './target-error.js';
 import { DATA_LINK, isEntryName, isUserVisible } from './volume-layout.js';
 

@@ -1,5 +1,5 @@
 /**
- * Decides which paths belong to a tree: all except those that `ignore` matches, and those that `remove` has taken out.
+ * Paths of a tree as keys, relative to its root, `''` for the root itself. Decides which of them belong to it: all except those that `ignore` matches, and those that `remove` has taken out.
  * What holds for a path holds for everything below it.
  *
  * | the last call that names a path, or a directory above it | the path                                         |
@@ -9,7 +9,6 @@
  * |                                                          | below it was added again                         |
  */
 import { Globs, type IgnorePattern } from './globs.js';
-import { parentOf } from './tree-key.js';
 
 /** The paths of a tree, as keys. Never modified, because a look may be under way. */
 export class TreeScope {
@@ -71,4 +70,19 @@ export class TreeScope {
 
 function isBelow(place: string, key: string): boolean {
   return key === '' || place.startsWith(`${key}/`);
+}
+
+/** The key of an entry of a directory. */
+export function childOf(key: string, name: string): string {
+  return key === '' ? name : `${key}/${name}`;
+}
+
+/** The key of the directory that contains an entry. */
+export function parentOf(key: string): string {
+  return key.slice(0, Math.max(0, key.lastIndexOf('/')));
+}
+
+/** The last name of a key. */
+export function nameOf(key: string): string {
+  return key.slice(key.lastIndexOf('/') + 1);
 }

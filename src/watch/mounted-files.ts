@@ -6,7 +6,7 @@ import type { WatchedDirectory } from '../core/watch-backend.js';
 import type { Disk } from '../fs/disk.js';
 import { identityOf } from '../fs/file-identity.js';
 import type { Mounts } from '../fs/mounts.js';
-import type { Consulted } from '../fs/observation.js';
+import type { Consulted } from '../fs/consulted.js';
 
 /**
  * The files of a target that are mounted by themselves (`subPath`, `docker -v file:file`). What is written into such a

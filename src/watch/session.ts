@@ -36,7 +36,7 @@ import { run } from '../core/steps.js';
 import { operations } from '../core/telemetry.js';
 import type { Hint } from '../core/watch-backend.js';
 import { answersOf, Disk } from '../fs/disk.js';
-import { haveSameDirectories } from '../fs/merge-directories.js';
+import { haveSameDirectories } from '../fs/consulted.js';
 import { Mounts } from '../fs/mounts.js';
 import { wider, type Extent, type Observation, type Target } from '../fs/observation.js';
 import type { Snapshot } from '../fs/snapshot.js';

@@ -12,12 +12,11 @@
 import { errnoOf, hasMoved } from '../../core/errno.js';
 import { nextSlice, run, type Steps } from '../../core/steps.js';
 import { attempts, MOVED, type Moved } from '../attempts.js';
-import { withPathTo } from '../directories-above.js';
+import { consultedBy, haveSameDirectories, type Consulted } from '../consulted.js';
 import { Disk, noAnswers } from '../disk.js';
-import { absoluteGivenPath } from '../given-path.js';
-import { consultedBy, haveSameDirectories } from '../merge-directories.js';
+import { absoluteGivenPath } from '../absolute-path.js';
 import { Mounts } from '../mounts.js';
-import type { Consulted, Found, Extent, Observation, Regrouped, Target } from '../observation.js';
+import type { Found, Extent, Observation, Regrouped, Target } from '../observation.js';
 import type { ReadLimits } from '../read-limits.js';
 import { resolve, wereRetargeted, type Resolution } from '../resolve.js';
 import type { ReadingPorts } from '../stable-read.js';
@@ -122,17 +121,16 @@ export class GroupTarget implements Target {
     this.#members = new Map(rest);
   }
 
-  *look(_extent: Extent, shared: Disk): Steps<Observation> {
+  look(_extent: Extent, shared: Disk): Steps<Observation> {
     const members = this.#members;
-    let read: Member[] = [];
-    const found = yield* attempts(shared, (disk) => this.#read(members, (read = []), disk));
-    if (found?.kind === 'unreadable') return yield* withPathTo(found, shared.afresh);
-    if (found) return found;
-    return { kind: 'unstable', consulted: this.#last?.consulted ?? consultedFor(read) };
+    const seen = { consulted: { directories: [] } };
+    return attempts(shared, seen, (disk) => this.#attempt(members, disk, seen));
   }
 
-  /** @param read receives the members that were read. */
-  *#read(members: Members, read: Member[], disk: Disk): Steps<Observation | Moved> {
+  /** @param seen receives what was consulted. */
+  *#attempt(members: Members, disk: Disk, seen: { consulted: Consulted }): Steps<Observation | Moved> {
+    const read: Member[] = [];
+    seen.consulted = this.#last?.consulted ?? consultedFor(read);
     for (const [key, path] of members) {
       yield* nextSlice();
       const resolution = yield* resolve(path, disk);

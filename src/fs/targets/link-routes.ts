@@ -4,8 +4,7 @@
  */
 import { basename, dirname } from 'node:path';
 
-import { haveSameDirectories } from '../merge-directories.js';
-import type { ConsultedDirectory } from '../observation.js';
+import { haveSameDirectories, type ConsultedDirectory } from '../consulted.js';
 
 /** A directory that links lead through. */
 interface Place {

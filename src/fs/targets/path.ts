@@ -13,12 +13,11 @@ import { relative, resolve as resolvePath, sep } from 'node:path';
 import { errnoOf, hasMoved } from '../../core/errno.js';
 import type { Steps } from '../../core/steps.js';
 import { attempts, MOVED, type Moved } from '../attempts.js';
-import { withPathTo } from '../directories-above.js';
+import { consultedBy, haveSameDirectories, type Consulted } from '../consulted.js';
 import type { Disk } from '../disk.js';
-import { givenPath } from '../given-path.js';
+import { givenPath } from '../absolute-path.js';
 import type { IgnorePattern } from '../globs.js';
-import { consultedBy, haveSameDirectories } from '../merge-directories.js';
-import type { Consulted, Found, Extent, Observation, Regrouped, Target } from '../observation.js';
+import type { Found, Extent, Observation, Regrouped, Target } from '../observation.js';
 import type { ReadLimits } from '../read-limits.js';
 import { identityOf } from '../file-identity.js';
 import { resolve, wereRetargeted, type Resolution } from '../resolve.js';
@@ -73,12 +72,10 @@ export class PathTarget implements Target {
     this.#files?.touch(path);
   }
 
-  *look(extent: Extent, shared: Disk): Steps<Observation> {
+  look(extent: Extent, shared: Disk): Steps<Observation> {
     const { consulted } = this.#last ?? { consulted: { directories: [] } };
     const seen = { consulted };
-    const found = yield* attempts(shared, (disk) => this.#attempt(extent, disk, seen));
-    if (found?.kind === 'unreadable') return yield* withPathTo(found, shared.afresh);
-    return found ?? { kind: 'unstable', ...seen };
+    return attempts(shared, seen, (disk) => this.#attempt(extent, disk, seen));
   }
 
   /** @param seen receives what was consulted. */

@@ -1,4 +1,4 @@
-import { absoluteGivenPath } from '../given-path.js';
+import { absoluteGivenPath } from '../absolute-path.js';
 import type { Target } from '../observation.js';
 import type { ReadLimits } from '../read-limits.js';
 import { GroupTarget } from './group.js';

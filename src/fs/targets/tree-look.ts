@@ -22,21 +22,20 @@ import { errnoOf, hasMoved, isExhausted } from '../../core/errno.js';
 import { nextSlice, type Steps } from '../../core/steps.js';
 import { within } from '../absolute-path.js';
 import { MAX_ATTEMPTS, MOVED, type Moved } from '../attempts.js';
-import { directoriesAbove } from '../directories-above.js';
+import { directoriesAbove, type ConsultedDirectory } from '../consulted.js';
 import type { Disk } from '../disk.js';
 import { identityOf, inodeOf, timestampsAreReliable, isUnchanged } from '../file-identity.js';
 import { entriesOf, type Entry } from '../listing.js';
-import { VERIFIED_AT_ONCE, type ConsultedDirectory } from '../observation.js';
+import { VERIFIED_AT_ONCE } from '../observation.js';
 import { isInRevision, joinWays, resolve, wereRetargeted } from '../resolve.js';
 import { FileSnapshot } from '../snapshot.js';
 import { readingError } from '../target-error.js';
-import { childOf, nameOf } from '../tree-key.js';
-import { isDataLink, isVolumeInGap, looksLikeVolume } from '../volume-entries.js';
+import { childOf, nameOf } from '../tree-scope.js';
 import { DATA_LINK, isUserVisible } from '../volume-layout.js';
 import { fileAt, unreadFile, type FilePlace, type FileWanted } from './file.js';
 import type { TreeDirectory, TreeLookOptions, TreeNodes, Visited } from './tree-nodes.js';
 import type { TreeVisits } from './tree-visits.js';
-import { readTreeVolume } from './tree-volume.js';
+import { isDataLink, isVolumeInGap, looksLikeVolume, readTreeVolume } from './tree-volume.js';
 import { KnownVolume } from './volume.js';
 
 export type TreeLookResult =

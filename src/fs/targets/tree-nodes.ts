@@ -2,15 +2,14 @@
 import { dirname } from 'node:path';
 
 import type { WatchedDirectory } from '../../core/watch-backend.js';
-import { mergeDirectories } from '../merge-directories.js';
+import { mergeDirectories, type ConsultedDirectory } from '../consulted.js';
 import { ReadTotals, type Kept, type ReadLimits } from '../read-limits.js';
 import type { Inode } from '../file-identity.js';
-import type { ConsultedDirectory, Extent } from '../observation.js';
+import type { Extent } from '../observation.js';
 import type { Way } from '../resolve.js';
 import type { FileSnapshot } from '../snapshot.js';
 import type { TargetError } from '../target-error.js';
-import { childOf, nameOf, parentOf } from '../tree-key.js';
-import type { TreeScope } from '../tree-scope.js';
+import { childOf, nameOf, parentOf, type TreeScope } from '../tree-scope.js';
 import { LinkRoutes } from './link-routes.js';
 import type { ReachedDirectory, KnownVolume } from './volume.js';
 
@@ -161,8 +160,8 @@ export class TreeNodes {
   setFile(key: string, file: FileSnapshot): void {
     const before = this.files.get(key);
     if (before === file) return;
-    if (before) this.#totals.remove(before.size);
-    this.#totals.add(file.size);
+    if (before) this.#totals.count(before.size, -1);
+    this.#totals.count(file.size, 1);
     this.files.set(key, file);
     this.haveFilesChanged = true;
   }
@@ -228,7 +227,7 @@ export class TreeNodes {
     const file = this.files.get(key);
     if (!file) return;
     this.files.delete(key);
-    this.#totals.remove(file.size);
+    this.#totals.count(file.size, -1);
     this.haveFilesChanged = true;
   }
 

@@ -6,7 +6,7 @@ import { nextSlice, type Steps } from '../../core/steps.js';
 import type { Disk } from '../disk.js';
 import { wereRetargeted, type Way } from '../resolve.js';
 import { FileSnapshot } from '../snapshot.js';
-import { parentOf } from '../tree-key.js';
+import { parentOf } from '../tree-scope.js';
 import type { TreeNodes } from './tree-nodes.js';
 
 /** The keys to visit. */

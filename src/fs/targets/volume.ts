@@ -22,13 +22,8 @@ import { within } from '../absolute-path.js';
 import { MOVED, type Moved } from '../attempts.js';
 import type { Disk } from '../disk.js';
 import { identityOf, inodeOf, isUnchanged, type Inode } from '../file-identity.js';
-import {
-  VERIFIED_AT_ONCE,
-  type Consulted,
-  type ConsultedDirectory,
-  type Extent,
-  type Observation,
-} from '../observation.js';
+import type { Consulted, ConsultedDirectory } from '../consulted.js';
+import { VERIFIED_AT_ONCE, type Extent, type Observation } from '../observation.js';
 import { ReadTotals, type ReadLimits } from '../read-limits.js';
 import {
   isInRevision,
@@ -282,7 +277,7 @@ function* readRevision(
     const file = yield* fileAt(place, stat, known?.files.get(key), wanted, disk);
     if (!file) return MOVED;
     files.set(key, file);
-    totals.add(file.size);
+    totals.count(file.size, 1);
     if (totals.kept === 'digests' && kept === 'contents') dropContents(files);
   }
   // If links and directories are unchanged, all files existed at one instant.

@@ -1,5 +1,25 @@
+/**
+ * What was consulted to find a target: the directories to listen to. What decides whether an entry can be read is the entry
+ * itself and every directory above it, also in a revision, which nobody listens to otherwise.
+ */
+import { dirname, basename } from 'node:path';
+
+import { errnoOf } from '../core/errno.js';
+import type { Steps } from '../core/steps.js';
 import type { WatchedDirectory } from '../core/watch-backend.js';
-import type { Consulted } from './observation.js';
+import type { Disk } from './disk.js';
+import { identityOf } from './file-identity.js';
+
+/** What was consulted to find a target. */
+export interface Consulted {
+  /** The directories to listen to, and the entries that matter in them. */
+  readonly directories: readonly WatchedDirectory[];
+}
+
+/** A directory in which entries were looked up. */
+export interface ConsultedDirectory extends WatchedDirectory {
+  readonly entries: readonly string[];
+}
 
 /** Merges lists of directories: each directory once, with all entries that matter in it. */
 export function mergeDirectories<D extends WatchedDirectory>(directories: Iterable<D>): D[] {
@@ -51,4 +71,25 @@ export function haveSameDirectories(
     if (a?.entries !== b?.entries && a?.entries?.join('/') !== b?.entries?.join('/')) return false;
   }
   return true;
+}
+
+/**
+ * The directories above a path, each with the entry that leads to it. Those that cannot be looked up are left out: what
+ * makes that possible again is an event of a directory above them.
+ * @param path absolute, every link resolved.
+ */
+export function* directoriesAbove(path: string, disk: Disk): Steps<ConsultedDirectory[]> {
+  const directories: ConsultedDirectory[] = [];
+  for (let place = path; place !== dirname(place); place = dirname(place)) {
+    const above = dirname(place);
+    try {
+      const stat = yield* disk.lstat(above);
+      if (!stat?.isDirectory()) continue;
+      const entries = [basename(place)];
+      directories.push({ path: above, identity: identityOf(stat), entries, isAncestor: true });
+    } catch (error) {
+      if (errnoOf(error) === undefined) throw error;
+    }
+  }
+  return directories;
 }
