@@ -44,11 +44,12 @@ export function* openDirectory(
   detours: Detours = { links: 0, isMagic: false },
 ): Steps<HeldDirectory> {
   const { fs } = write;
-  const mayHang = Mounts.of(fs).mayHangSomewhere || OF_PROCESS.test(path);
-  const calls = callsAt(mayHang ? 'unknown' : 'disk', write);
   // What is not synced need not be readable: permission to search it is enough.
   const access = isSynced || process.platform !== 'linux' ? O_RDONLY : O_PATH;
   for (;;) {
+    // Of each path, because a link may lead to one of a process.
+    const mayHang = Mounts.of(fs).mayHangSomewhere || OF_PROCESS.test(path);
+    const calls = callsAt(mayHang ? 'unknown' : 'disk', write);
     try {
       const opened = yield* open(path, access, calls, fs);
       const { directory, realPath } = yield* hold(path, opened, write, detours);

@@ -2,20 +2,22 @@
 import { makeTree } from './actors/directories.js';
 import { KUBELET, publisher } from './actors/volumes.js';
 import { directories, KEYS, pausesOf, PAUSES_MS, payloads, type Kind } from './kinds.js';
+import type { Mount } from './machine/mounts.js';
 import { anyTarget, PLAIN } from './scenes.js';
 import type { World } from './world.js';
 
-const CONTAINER = '/proc/7/root';
+/** The root directory of a container. */
+export const CONTAINER = '/proc/7/root';
 const OWN = '/proc/1/root';
 
-/** The links of two processes. */
-function processes({ machine }: World): void {
+/** The links of two processes. Returns the mount that a container has as its root directory. */
+export function processes({ machine }: World): Mount | undefined {
   const { fs } = machine.process();
   for (const directory of ['/proc', '/proc/1', '/proc/7']) fs.mkdirSync(directory, 0o555);
   fs.symlinkSync('1', '/proc/self');
   for (const link of [CONTAINER, OWN]) fs.symlinkSync('/', link);
-  machine.linkRoot(CONTAINER, 'overlay');
   machine.linkRoot(OWN);
+  return machine.linkRoot(CONTAINER, 'overlay');
 }
 
 export const behind: Kind = (world) => {

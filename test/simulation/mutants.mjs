@@ -414,6 +414,24 @@ export const MUTANTS = [
     '',
   ],
   [
+    'what a writer opens behind a link of /proc counts as local',
+    'write/open-directory.ts',
+    '|| OF_PROCESS.test(path);',
+    ';',
+  ],
+  [
+    'a link of a writer to a link of /proc counts as local',
+    'write/open-directory.ts',
+    'OF_PROCESS.test(path)',
+    'OF_PROCESS.test(write.path)',
+  ],
+  [
+    'a writer opens a directory at once while a mount may hang',
+    'write/open-directory.ts',
+    'Mounts.of(fs).mayHangSomewhere ||',
+    '',
+  ],
+  [
     'only the first of several watchers hears of an entry',
     backend,
     'const all = this.listeners.to(entry);',

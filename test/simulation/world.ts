@@ -214,8 +214,9 @@ export class World {
     const answered = ready[ready.length > 0 ? this.choices.choose(ready.length, 0.5) : 0];
     if (answered) {
       this.note('kernel', `answers ${answered.call} ${answered.path}`);
-      // It may hang, or its process may be killed.
-      if (answered.answer() || answered.process.isKilled) didWork = true;
+      // If it hangs, the others may be answered.
+      answered.answer();
+      didWork = true;
       await settled();
     }
     if (time.runImmediates() > 0) {

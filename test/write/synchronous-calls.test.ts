@@ -1,5 +1,5 @@
 /** Which calls of a write are made on the event loop, and how many at once, depending on where the directory is. */
-import { constants, mkdirSync } from 'node:fs';
+import { constants, mkdirSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
 
 import { atomicWriteFile, AtomicVolume } from 'resilient-watcher';
@@ -83,6 +83,19 @@ describe.runIf(process.platform === 'linux')('a write', () => {
     await atomicWriteFile(path, 'data', { fs: remote.fs });
     expect(namesOf(local.calls, true)).toContain('lstat');
     expect(namesOf(remote.calls, true)).toEqual(['readlink']);
+  });
+
+  test('opens what is behind a link of /proc through the thread pool, also by another link to it', async () => {
+    const { fs, calls } = recorded('disk');
+    const directory = temporaryDirectory();
+    const link = join(temporaryDirectory(), 'link');
+    symlinkSync(`/proc/self/root${directory}`, link);
+    await atomicWriteFile(join(link, 'file'), 'data', { fs });
+    const opened = calls.filter(
+      ({ name, args }) => name === 'open' && String(args[0]).startsWith('/proc/self/root'),
+    );
+    expect(opened.length).toBeGreaterThan(0);
+    expect(namesOf(opened, true)).toEqual([]);
   });
 
   test('writes and reads large data through the thread pool wherever it is', async () => {

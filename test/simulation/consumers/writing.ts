@@ -1,7 +1,9 @@
 /** Programs that write the same file or volume with the library, and readers that look before each system call. */
 import { AtomicVolume, atomicWriteFile, atomicWriteFileSync, WriteError } from '../../../src/index.js';
 import { exists, type Fs } from '../actors/calls.js';
+import { CONTAINER, processes } from '../behind.js';
 import { Errno, type Process } from '../machine/machine.js';
+import type { Mount } from '../machine/mounts.js';
 import { directory, fileText, inside } from '../views.js';
 import { Violation, type World } from '../world.js';
 
@@ -72,14 +74,20 @@ function filesOf(text: string): Map<string, string> {
 export const MEDIA: Readonly<Record<string, Medium>> = { 'write-file': FILE, 'write-volume': VOLUME };
 
 /** What happens to a program, once. */
-const FATES = ['nothing', 'kill', 'power cut', 'failure'] as const;
+const FATES = ['nothing', 'kill', 'power cut', 'failure', 'hang'] as const;
 const FAILURES = ['EIO', 'ENOSPC', 'EACCES', 'EMFILE', 'EINTR'];
 
 const LOOKUPS = ['lstat', 'fstat', 'readlink', 'readdir', 'read', 'close', 'fsync'];
 
-/** The directory, and links to it: writes to different paths do not wait for each other. */
-const DIRECTORY = '/w';
-const WAYS = ['/w/x', '/l1/x', '/l2/x'];
+/** Here, or in a container. Writes to different paths do not wait for each other, so there are links to it. */
+const DIRECTORIES = ['/w', '/w', `${CONTAINER}/w`];
+const LINKS = ['/l1', '/l2'];
+
+/** How long a server does not answer, ms. */
+const HANGS_MS = 3_000;
+
+/** Somebody else's file, which is written meanwhile. */
+const BESIDE = '/beside';
 
 export class Writing {
   readonly #world: World;
@@ -90,6 +98,10 @@ export class Writing {
   #isMet = false;
   #isRecovering = false;
   #mayHaveChanged = false;
+  readonly #directory: string;
+  /** Where the directory is, if that may hang. */
+  readonly #server: Mount | undefined;
+  #isHeldUp = false;
   #observer: Process;
   /** What may be found: what was there at the beginning, and what was written or may have been. */
   readonly #possible = new Set<string | undefined>();
@@ -108,24 +120,41 @@ export class Writing {
     this.#callsLeft = this.#fate === 'nothing' ? Infinity : choices.choose(medium.calls);
     this.#observer = machine.process();
     const { fs } = machine.process();
-    fs.mkdirSync(DIRECTORY, 0o755);
-    fs.symlinkSync(DIRECTORY, '/l1');
-    fs.symlinkSync('w', '/l2');
-    const type = this.#fate === 'power cut' ? 'ext4' : choices.oneOf(['ext4', 'tmpfs', 'nfs4']);
-    if (type !== 'ext4') machine.mount(DIRECTORY, { type });
+    const isCut = this.#fate === 'power cut';
+    const type = isCut ? 'ext4' : choices.oneOf(['ext4', 'tmpfs', 'nfs4']);
+    // What is in a container is lost with it.
+    this.#directory = isCut ? '/w' : choices.oneOf(DIRECTORIES);
+    const container = processes(world);
+    fs.mkdirSync(this.#directory, 0o755);
+    fs.symlinkSync(this.#directory, '/l1');
+    fs.symlinkSync(this.#directory.slice(1), '/l2');
+    if (this.#directory !== '/w') this.#server = container;
+    else if (type !== 'ext4') {
+      const mount = machine.mount(this.#directory, { type });
+      if (type === 'nfs4') this.#server = mount;
+    }
     machine.syncNames();
     // What "file" promises needs a journal.
     machine.root.mount.storage.hasJournal = this.#durability !== 'full' || choices.choose(2) === 0;
     this.#possible.add(undefined);
   }
 
+  /** In the middle of a path, the kernel follows them before the library can know that they lead into a container. */
+  get #links(): readonly string[] {
+    return this.#fate === 'hang' && this.#directory !== '/w' && this.#medium !== FILE ? [] : LINKS;
+  }
+
   /** Several programs write, and nothing else goes on. */
   async run(): Promise<void> {
     const { choices } = this.#world;
     this.#look();
-    const programs = WAYS.slice(0, 1 + choices.choose(3)).map((way, index) => this.#program(way, index));
+    const ways = [this.#directory, ...this.#links].slice(0, 1 + choices.choose(3));
+    const programs = ways.map((way, index) => this.#program(`${way}/x`, index));
     // All of them, because writes of one process wait for each other.
     const outcomes = await this.#world.through(Promise.allSettled(programs), 'a write');
+    for (const { frozenIn } of this.#programs)
+      if (frozenIn !== undefined) throw new Violation(5, `the process waits for ever in ${frozenIn}`);
+    if (this.#isHeldUp) throw new Violation(12, 'while a server hangs, nothing else is written');
     for (const outcome of outcomes) if (outcome.status === 'rejected') throw outcome.reason as Error;
     this.#look();
     if (this.#isCut) this.#checkAfterCut();
@@ -144,7 +173,7 @@ export class Writing {
     for (let count = 1 + choices.choose(3), number = 1; number <= count; number += 1) {
       if (process.isKilled || this.#isCut) return;
       const text = `text ${number} of ${index}${' '.repeat(choices.choose(3))}`;
-      const isSync = this.#medium.writeSync !== undefined && choices.choose(3) === 2;
+      const isSync = this.#fate !== 'hang' && this.#medium.writeSync !== undefined && choices.choose(3) === 2;
       await this.#write(name, process, way, text, isSync);
     }
   }
@@ -174,7 +203,7 @@ export class Writing {
     this.#world.note(name, `fails: ${(error as Error).message}`);
     // Nobody hears what it says.
     if (isKilled) return;
-    if (!(error instanceof WriteError) || !this.#isMet) throw error;
+    if (!(error instanceof WriteError) || !this.#isMet || this.#fate === 'hang') throw error;
     const wasFound = this.#found.includes(text);
     const { published } = error;
     if (published !== null && published !== wasFound) {
@@ -191,7 +220,7 @@ export class Writing {
     this.#durableFrom = 0;
     this.#callsLeft = Infinity;
     const name = 'the next writer';
-    await this.#write(name, this.#process(name), WAYS[0] ?? '', 'the last text', false);
+    await this.#write(name, this.#process(name), `${this.#directory}/x`, 'the last text', false);
     this.#checkAtRest();
     const found = this.#found.at(-1);
     if (found !== 'the last text') throw new Violation(10, `at the end, readers find ${String(found)}`);
@@ -222,6 +251,16 @@ export class Writing {
       machine.powerCut();
       this.#observer = machine.process();
     }
+    if (this.#fate === 'hang' && this.#server) void this.#hang(this.#server, process);
+  }
+
+  /** What the server is asked meanwhile is answered later, and the program goes on with the rest. */
+  async #hang(server: Mount, { fs }: Process): Promise<void> {
+    server.isHung = this.#isHeldUp = true;
+    const answers = this.#world.sleep(HANGS_MS).then(() => (server.isHung = false));
+    await FILE.write(fs, BESIDE, 'beside', this.#durability);
+    this.#isHeldUp = !server.isHung;
+    await answers;
   }
 
   get #isCut(): boolean {
@@ -229,7 +268,8 @@ export class Writing {
   }
 
   #look(): void {
-    const found = this.#medium.see(this.#observer.fs, `${DIRECTORY}/x`);
+    if (this.#server?.isHung) return;
+    const found = this.#medium.see(this.#observer.fs, `${this.#directory}/x`);
     if (found === this.#found.at(-1) && this.#found.length > 0) return;
     this.#world.note('readers', `find ${found === undefined ? 'nothing' : `"${found}"`}`);
     if (this.#isCut) return;
@@ -239,13 +279,13 @@ export class Writing {
   }
 
   #checkAtRest(): void {
-    const found = this.#medium.seeAtRest(this.#observer.fs, `${DIRECTORY}/x`);
+    const found = this.#medium.seeAtRest(this.#observer.fs, `${this.#directory}/x`);
     if (found !== this.#found.at(-1))
       throw new Violation(10, `once all is written, readers find ${String(found)}`);
   }
 
   #checkAfterCut(): void {
-    const found = this.#medium.see(this.#observer.fs, `${DIRECTORY}/x`);
+    const found = this.#medium.see(this.#observer.fs, `${this.#directory}/x`);
     const at = this.#found.indexOf(found);
     this.#possible.add(found);
     if (this.#durability === 'none') return;

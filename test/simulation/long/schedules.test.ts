@@ -56,6 +56,7 @@ test.concurrent.each([
   ['drawn', 9_449],
   ['drawn', 200_251_388],
   ['renamed', 1_205_145],
+  ['write-file', 52],
   ['around', 78_007_139],
 ])('the invariants hold in a schedule that has violated one: %s %i', HANG_LIMIT, async (kind, seed) => {
   const args = ['--kind', kind, '--seed', String(seed), '--runs', '1'];

@@ -107,18 +107,19 @@ export class Machine {
 
   /**
    * Makes this path a link to the root directory of a process, as in `/proc`: of a container with a mount table of its own, or
-   * of this mount namespace. The container that it led to is removed.
+   * of this mount namespace. The container that it led to is removed. Returns the mount of the container.
    */
-  linkRoot(path: string, type?: string): void {
+  linkRoot(path: string, type?: string): Mount | undefined {
     const { entry } = existing(lookup(this.#superuser, path, 'keep'));
     const before = entry.inode.leadsTo?.mount;
     const root = type === undefined ? undefined : this.#newStorage(type).root;
     const mount = root && new Mount(this.#mountIds++, root, undefined, false);
     if (mount) mount.storage.mounts += 1;
     entry.inode.leadsTo = mount ? { mount, entry: mount.root } : this.root;
-    if (!before || before === this.root.mount) return;
+    if (!before || before === this.root.mount) return mount;
     before.storage.mounts -= 1;
     this.endIfUnmounted(before.storage);
+    return mount;
   }
 
   /** A file system that is neither mounted nor in use ends. */
