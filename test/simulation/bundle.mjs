@@ -10,9 +10,10 @@ const source = here('../../src/');
 /**
  * @param {string} entry a file in this directory.
  * @param {string} outfile
- * @param {{ file: string, text: string, replacement: string }} [mutant] a change of one file of `src`.
+ * @param {(file: string, text: string) => string} [change] what becomes of the text of a file of `src`.
+ * @param {string[]} [inject] files that export what the changed text uses.
  */
-export async function bundle(entry, outfile, mutant) {
+export async function bundle(entry, outfile, change = (_, text) => text, inject = []) {
   await build({
     entryPoints: [here(entry)],
     outfile,
@@ -27,7 +28,8 @@ export async function bundle(entry, outfile, mutant) {
       js: "import { createRequire } from 'node:module'; const require = createRequire(import.meta.url);",
     },
     logLevel: 'error',
-    plugins: [parcelEdges, sources(mutant)],
+    inject,
+    plugins: [parcelEdges, sources(change)],
   });
 }
 
@@ -45,17 +47,15 @@ const parcelEdges = {
 };
 
 /** What the process knows of the native module begins again with each schedule. */
-const KNOWN = /^const native = (\{\n.*?^\});$/ms;
+const KNOWN = /^const native = ([^\n]*\{\n.*?^\}\)?);$/ms;
 
-const sources = (mutant) => ({
+const sources = (change) => ({
   name: 'sources',
   setup({ onLoad }) {
     onLoad({ filter: /src.*\.ts$/ }, async ({ path }) => {
-      const keepsState = path.endsWith('/parcel-watch.ts');
-      if (!keepsState && path !== source + mutant?.file) return undefined;
       let contents = await readFile(path, 'utf8');
-      if (path === source + mutant?.file) contents = mutated(contents, mutant);
-      if (keepsState)
+      if (path.startsWith(source)) contents = change(path.slice(source.length), contents);
+      if (path.endsWith('/parcel-watch.ts'))
         contents = contents.replace(
           KNOWN,
           (_, state) => `let native = ${state};\nglobalThis.forgetParcel = () => void (native = ${state});`,
@@ -65,7 +65,12 @@ const sources = (mutant) => ({
   },
 });
 
-function mutated(contents, { file, text, replacement }) {
-  if (contents.split(text).length !== 2) throw new Error(`The mutant's text is not once in ${file}: ${text}`);
-  return contents.replace(text, () => replacement);
-}
+/** What makes this change of one place of a file. */
+export const changeOf =
+  ({ file, text, replacement }) =>
+  (path, contents) => {
+    if (path !== file) return contents;
+    if (contents.split(text).length !== 2)
+      throw new Error(`The mutant's text is not once in ${file}: ${text}`);
+    return contents.replace(text, () => replacement);
+  };

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 
-import { bundle } from './bundle.mjs';
+import { bundle, changeOf } from './bundle.mjs';
 import { MUTANTS } from './mutants.mjs';
 
 const { values } = parseArgs({
@@ -16,7 +16,7 @@ try {
   const out = join(directory, 'main.mjs');
   for (const [name, file, text, replacement] of MUTANTS) {
     if (!name.includes(values.only)) continue;
-    await bundle('main.ts', out, { file, text, replacement });
+    await bundle('main.ts', out, changeOf({ file, text, replacement }));
     const { stdout } = spawnSync(
       process.execPath,
       ['--max-semi-space-size=32', out, '--runs', values.runs, '--first'],

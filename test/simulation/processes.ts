@@ -7,9 +7,9 @@ import { join } from 'node:path';
 import { afterAll, beforeAll } from 'vitest';
 
 // @ts-expect-error -- plain JavaScript, which `node test/simulation/run.mjs` runs as it is
-import { bundle } from './bundle.mjs';
+import { bundle, changeOf } from './bundle.mjs';
 
-const bundled = bundle as (entry: string, outfile: string, mutant?: object) => Promise<void>;
+const bundled = bundle as (entry: string, outfile: string, change?: unknown) => Promise<void>;
 
 /** What a process prints for a command line. */
 async function answer(child: ChildProcess, args: readonly string[]): Promise<string> {
@@ -66,7 +66,7 @@ export function startSimulation(count: number): Simulation {
     },
     async runMutant(mutant, ...args) {
       const file = join(directory, 'mutant.mjs');
-      await bundled('main.ts', file, mutant);
+      await bundled('main.ts', file, (changeOf as (mutant: object) => unknown)(mutant));
       return answer(start(file), args);
     },
   };

@@ -1,91 +1,65 @@
 /**
- * `node tools/mutation/run.mjs FOLDER [FILE…]`: which changes of the code in `src/FOLDER` nothing notices. What no schedule of
- * the simulation notices is tried with the tests. Prints a row of the table in docs/internals/invariants.md, and what survives.
- * Stryker is not a dependency: tools/README.md says how to install it.
+ * `node tools/mutation/run.mjs FILE…`: which changes of the code in these files of `src` nothing notices; `fs/` are the files there.
+ * A change meets schedules of the simulation that reach it, and what these leave meets the tests that reach it. Prints the rows of
+ * the table in docs/internals/invariants.md and what survives, at the end or when it is interrupted. Stryker is not a dependency:
+ * tools/README.md says how to install it.
  */
-import { relative } from 'node:path';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 
-import { Stryker } from '@stryker-mutator/core';
+import { changesOf } from './changes.mjs';
+import { meetSchedules } from './schedules.mjs';
+import { meetTests } from './tests.mjs';
 
-const { values, positionals } = parseArgs({
+const { values, positionals: names } = parseArgs({
   allowPositionals: true,
   options: {
     concurrency: { type: 'string', default: '1' },
-    schedules: { type: 'string', default: '1000' },
+    /** For each change. */
+    schedules: { type: 'string', default: '200' },
+    /** They are chosen from the first so many. */
+    of: { type: 'string', default: '4000' },
+    /** Files or directories of tests. */
+    tests: { type: 'string', multiple: true, default: ['test/fs', 'test/watch'] },
   },
 });
-const [folder, ...files] = positionals;
-// For what runs in other processes.
-Object.assign(process.env, { FOLDER: folder, SCHEDULES: values.schedules });
 
-/** What each run has in common, and what it changes. */
-async function mutate(mutated, options) {
-  return new Stryker({
-    mutate: mutated,
-    coverageAnalysis: 'perTest',
-    concurrency: Number(values.concurrency),
-    ignorePatterns: ['.github', '.changeset', 'packages/conformance', 'deploy', 'docs', 'examples', 'site'],
-    // Standard output has the result.
-    reporters: [],
-    fileLogLevel: 'off',
-    logLevel: 'error',
-    tempDirName: 'build/mutation',
-    ...options,
-  }).runMutationTest();
-}
+const { texts, changes } = await changesOf(names);
+const left = new Map(changes.map((change) => [change.id, { ...change, is: 'not run' }]));
+const directory = mkdtempSync(join(tmpdir(), 'mutation-'));
 
-const bySimulation = (mutated) =>
-  mutate(mutated, {
-    testRunner: 'simulation',
-    plugins: ['./tools/mutation/simulation-runner.mjs'],
-    // It ends what is endless by itself.
-    timeoutMS: 24 * 3_600_000,
-  });
+const COLUMNS = ['found by schedules', 'found by tests', 'survived', 'reached by none', 'not run'];
 
-const byTests = (mutated) =>
-  mutate(mutated, {
-    testRunner: 'vitest',
-    plugins: ['@stryker-mutator/vitest-runner'],
-    vitest: { configFile: 'tools/mutation/vitest.config.ts', related: false },
-    // What runs when a file is imported would need a new process for each change.
-    ignoreStatic: true,
-  });
+process.once('SIGINT', () => process.exit(130));
+process.once('exit', () => {
+  rmSync(directory, { recursive: true, force: true });
+  const all = [...left.values()];
+  console.log(`| code | changes | ${COLUMNS.join(' | ')} |`);
+  for (const file of new Set(all.map((change) => change.file))) {
+    const own = all.filter((change) => change.file === file);
+    const counts = COLUMNS.map((column) => own.filter(({ is }) => is === column).length);
+    console.log(`| \`${file}\` | ${own.length} | ${counts.join(' | ')} |`);
+  }
+  for (const { is, file, line, column, kind, replacement } of all)
+    if (!is.startsWith('found'))
+      console.log(`- ${is}: ${file}:${line}:${column} ${kind}: \`${replacement.slice(0, 100)}\``);
+});
 
-const isKilled = ({ status }) => status === 'Killed' || status === 'Timeout';
-const isSurvivor = ({ status }) => status === 'Survived' || status === 'NoCoverage';
-
-/** A range as the option `mutate` takes it, which counts columns from 0. */
-const range = ({ fileName, location: { start, end } }) =>
-  `${relative('.', fileName)}:${start.line}:${start.column - 1}-${end.line}:${end.column - 1}`;
-
-/** The same change has the same one in both runs. */
-const identity = (mutant) => `${range(mutant)} ${mutant.replacement}`;
-
-async function bySimulationAndTests(files) {
-  const all = await bySimulation(files);
-  const left = all.filter((each) => !isKilled(each));
-  const identities = new Set(left.map(identity));
-  // Around what is left, there is also what the simulation has noticed.
-  const again = await byTests([...new Set(left.map(range))]);
-  return { all, left, again: again.filter((each) => identities.has(identity(each))) };
-}
-
-const { all, left, again } = await bySimulationAndTests(
-  files.length > 0 ? files.map((file) => `src/${folder}/${file}`) : [`src/${folder}/**/*.ts`],
+const concurrency = Number(values.concurrency);
+const most = Number(values.schedules);
+await meetSchedules(
+  { texts, changes, directory },
+  { most, of: Number(values.of), concurrency },
+  ({ id }, { isFound, isReached }) => {
+    left.get(id).is = isFound ? 'found by schedules' : isReached ? 'survived' : 'reached by none';
+  },
 );
-const survivors = again.filter(isSurvivor);
-const killed = again.filter(isKilled);
-const counts = [
-  all.length,
-  all.length - left.length,
-  killed.length,
-  survivors.length,
-  left.length - killed.length - survivors.length,
-];
-console.log(`| \`${[folder, ...files].join(' ')}\` | ${counts.join(' | ')} |\n`);
-for (const { fileName, location, replacement, mutatorName } of survivors)
-  console.log(
-    `- ${relative('.', fileName)}:${location.start.line}:${location.start.column} ${mutatorName}: ` +
-      `\`${replacement.replaceAll(/\s+/g, ' ').slice(0, 100)}\``,
-  );
+await meetTests(
+  { names, changes: [...left.values()].filter(({ is }) => is !== 'found by schedules'), directory },
+  { tests: values.tests, concurrency },
+  ({ id }, isFound) => {
+    left.get(id).is = isFound || left.get(id).is === 'found by tests' ? 'found by tests' : 'survived';
+  },
+);

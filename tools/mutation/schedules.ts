@@ -1,49 +1,53 @@
-/** A process that runs schedules of the simulation with one change of the code in force, as `simulation-runner.mjs` asks. */
+/** A process that runs schedules of the simulation, with one change of the code in force after another, as `schedules.mjs` asks. */
+import { activate, ignoreReached, isEndless, takeReached } from './active.js';
 import '../../test/simulation/globals.js';
 import { ALL_KINDS, runSchedule } from '../../test/simulation/schedule.js';
 
-/** What Stryker puts before each change of the code reads and counts here. */
-interface Stryker {
-  activeMutant?: string | undefined;
-  currentTestId?: string | undefined;
-  mutantCoverage?: unknown;
-  hitCount?: number;
-  hitLimit?: number;
-}
+type Request =
+  /** Which changes do the schedules with the seeds below this reach? */
+  | { readonly of: number }
+  /** Does one of these schedules notice this change? */
+  | { readonly change: number; readonly seeds: readonly number[] };
 
-interface Request {
-  /** Undefined: the code as it is. */
-  readonly mutant?: string;
-  /** Undefined: all. */
-  readonly kinds?: readonly string[];
-  readonly runs: number;
-}
+const kindOf = (seed: number): string => ALL_KINDS[seed % ALL_KINDS.length] ?? '';
 
-/** So often one place of the code is not reached in a schedule that ends. */
-const MOST_HITS = 200_000;
+const violationOf = async (seed: number): Promise<Error | undefined> =>
+  (await runSchedule({ kind: kindOf(seed), seed })).violation;
 
-const stryker: Stryker = ((globalThis as { __stryker__?: Stryker }).__stryker__ ??= {});
-
-/** Why this schedule fails; undefined if it does not. */
-async function failureOf(kind: string, seed: number): Promise<string | undefined> {
-  Object.assign(stryker, { currentTestId: kind, hitCount: 0, hitLimit: MOST_HITS });
-  const { violation } = await runSchedule({ kind, seed });
-  return violation && `seed ${seed}, kind ${kind}: ${violation.message}`;
-}
-
-async function run({ mutant, kinds = ALL_KINDS, runs }: Request): Promise<object> {
-  for (let seed = 1; seed <= runs; seed += 1) {
-    const kind = kinds[seed % kinds.length] ?? '';
+async function reachedBy(of: number): Promise<object> {
+  const onImport = takeReached();
+  const reached: Uint16Array[] = [];
+  const failures: string[] = [];
+  for (let seed = 0; seed < of; seed += 1) {
     process.send?.('next');
-    stryker.activeMutant = mutant;
-    const failure = await failureOf(kind, seed);
-    const isEndless = (stryker.hitCount ?? 0) > MOST_HITS;
-    if (failure === undefined && !isEndless) continue;
-    stryker.activeMutant = undefined;
-    // If the same schedule fails without the change, an earlier change has left something behind.
-    return { kind, failure, isEndless, isSpoiled: (await failureOf(kind, seed)) !== undefined };
+    const violation = await violationOf(seed);
+    const changes = takeReached();
+    // What fails anyway says nothing about a change.
+    reached.push(Uint16Array.from(violation ? [] : changes));
+    if (violation) failures.push(`seed ${seed}, kind ${kindOf(seed)}: ${violation.message}`);
   }
-  return { kinds, coverage: stryker.mutantCoverage };
+  ignoreReached();
+  return { onImport, kinds: reached.map((_, seed) => kindOf(seed)), reached, failures };
 }
 
-process.on('message', (request: Request) => void run(request).then((result) => process.send?.(result)));
+async function tryChange(change: number, seeds: readonly number[]): Promise<object> {
+  for (const seed of seeds) {
+    process.send?.('next');
+    activate(change);
+    const violation = await violationOf(seed);
+    const isWithoutEnd = isEndless();
+    activate(-1);
+    if (!violation && !isWithoutEnd) continue;
+    // If the same schedule fails without the change, this or an earlier one has left something behind.
+    return { isFound: true, seed, isSpoiled: isWithoutEnd || (await violationOf(seed)) !== undefined };
+  }
+  return {};
+}
+
+// What is evaluated by an import has been, with this change.
+activate(-1);
+
+process.on('message', (request: Request) => {
+  const result = 'of' in request ? reachedBy(request.of) : tryChange(request.change, request.seeds);
+  void result.then((answer) => process.send?.(answer));
+});

@@ -1,29 +1,32 @@
-/** The tests of one folder, as Stryker runs them. */
+/** The tests, as they meet the changes of the code: `tests.mjs` says which. */
+import { relative, resolve } from 'node:path';
 import type { Plugin } from 'vitest/config';
 
 import base from '../../vitest.config.js';
+// @ts-expect-error -- plain JavaScript, which `node tools/mutation/run.mjs` runs as it is
+import { changesOf } from './changes.mjs';
 
-/** What proves the code of a folder of src, except what takes too long to be run for each change. */
-const TESTS: Readonly<Record<string, readonly string[]>> = {
-  fs: ['wrong-arguments', 'fs/**/*', 'watch/*', 'watch/scenarios/scripted'],
-  watch: ['wrong-arguments', 'watch/*', 'watch/*/*'],
-  write: ['wrong-arguments', '{attacks,write}/*'],
-  tls: ['wrong-arguments', 'tls/*'],
+const names = JSON.parse(process.env['NAMES'] ?? '[]') as string[];
+const { texts } = (await (changesOf as (names: string[]) => Promise<unknown>)(names)) as {
+  texts: ReadonlyMap<string, string>;
 };
 
-/** Stryker asks for threads, which cannot change the umask or the user of their process. */
-const inProcesses: Plugin = {
-  name: 'in-processes',
-  configureVitest({ vitest, project }) {
-    for (const { config } of [vitest, project]) config.pool = 'forks';
-  },
+const changed: Plugin = {
+  name: 'changed',
+  enforce: 'pre',
+  transform: (_, id) => texts.get(relative(resolve('src'), id)),
 };
 
-const { projects: _, ...shared } = base.test ?? {};
-const tests = TESTS[process.env['FOLDER'] ?? ''] ?? [];
+const { projects: _, setupFiles: __, ...shared } = base.test ?? {};
 
 export default {
   ...base,
-  plugins: [inProcesses],
-  test: { ...shared, include: tests.map((names) => `test/${names}.test.ts`) },
+  plugins: [changed],
+  test: {
+    ...shared,
+    include: ['test/**/*.test.ts'],
+    runner: './tools/mutation/test-runner.ts',
+    dangerouslyIgnoreUnhandledErrors: true,
+    maxWorkers: 1,
+  },
 };
