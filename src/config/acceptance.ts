@@ -1,7 +1,6 @@
 import type { ConfigProblem } from './config-error.js';
-import type { Layer } from './merge.js';
 import type { LoadedSource } from './loaded-source.js';
-import type { Verdict } from './validation.js';
+import { validateLayers, type ValidationOptions } from './validation.js';
 
 /** What has become of pending values. A source whose values were accepted is no longer pending. */
 interface Acceptance<T> {
@@ -26,13 +25,14 @@ interface Acceptance<T> {
 export async function acceptPending<T>(
   sources: readonly LoadedSource[],
   fresh: ReadonlySet<LoadedSource>,
-  validate: (layers: readonly Layer[]) => Promise<Verdict<T>>,
+  validation: ValidationOptions<T>,
 ): Promise<Acceptance<T>> {
   const pending = (): readonly LoadedSource[] => sources.filter((source) => source.isPending);
   let accepted: { readonly config: T } | undefined;
   /** Returns why these values are not accepted. */
   const attempt = async (chosen: readonly LoadedSource[]): Promise<readonly ConfigProblem[]> => {
-    const verdict = await validate(sources.map((source) => source.layer(chosen.includes(source))));
+    const layers = sources.map((source) => source.layer(chosen.includes(source)));
+    const verdict = await validateLayers(layers, validation);
     if ('problems' in verdict) return verdict.problems;
     for (const source of chosen) source.accept();
     accepted = verdict;

@@ -40,14 +40,13 @@ import {
   type SchemaLoaderOptions,
 } from './loader-options.js';
 import { loaderDescription, type ConfigLoaderStatus } from './loader-status.js';
-import type { Layer } from './merge.js';
 import { invalid, problemAt } from './problems.js';
 import { acceptPending } from './acceptance.js';
 import { LoadedSource, type SourcePorts } from './loaded-source.js';
 import { faultOf, RevertedSources } from './trial.js';
 import { selectionListener, type SelectOptions } from './selection.js';
 import { UpdateSchedule } from './update-schedule.js';
-import { validateLayers, type ConfigValidator, type Verdict } from './validation.js';
+import { validateLayers, type ConfigValidator, type ValidationOptions, type Verdict } from './validation.js';
 
 /** The result of a load or an update, for telemetry. */
 type ReloadResult = 'accepted' | 'unchanged' | 'rejected';
@@ -56,10 +55,8 @@ type ReloadResult = 'accepted' | 'unchanged' | 'rejected';
 interface Accepted {
   /** Why some are still pending. */
   readonly problems: readonly ConfigProblem[];
-  /** Undefined if none was accepted. */
+  /** `rejected` if they were accepted, and were not healthy; undefined if none was accepted. */
   readonly result?: ReloadResult;
-  /** Whether they were accepted, and were not healthy. */
-  readonly isReverted?: boolean;
 }
 
 /**
@@ -83,6 +80,7 @@ export class ConfigLoader<T = ConfigMap> extends Component<ConfigLoaderEvents<T>
   readonly #options: ResolvedLoaderOptions;
   readonly #sources: readonly LoadedSource[];
   readonly #updates: UpdateSchedule;
+  readonly #validation: ValidationOptions<T>;
   #current: { readonly config: T; readonly at: number } | undefined;
   readonly #reverted = new RevertedSources();
   #reloadedAt: number | null = null;
@@ -101,11 +99,14 @@ export class ConfigLoader<T = ConfigMap> extends Component<ConfigLoaderEvents<T>
     const resolved = resolveOptions('ConfigLoader', options, LOADER_OPTIONS);
     super({ ...resolved, kind: 'ConfigLoader', description: loaderDescription });
     this.#options = resolved;
-    const { clock, settleMs, parseTimeoutMs: timeoutMs } = resolved;
+    const { clock, settleMs, parseTimeoutMs, validateTimeoutMs } = resolved;
+    const { signal } = this.lifetime;
+    const validate = resolved.validate as ConfigValidator<T> | undefined;
+    this.#validation = { validate, timeoutMs: validateTimeoutMs, clock, signal };
     const ports: SourcePorts = {
       clock,
-      timeoutMs,
-      signal: this.lifetime.signal,
+      timeoutMs: parseTimeoutMs,
+      signal,
       changed: this.#changed,
       tell: this.#tell,
     };
@@ -238,7 +239,10 @@ export class ConfigLoader<T = ConfigMap> extends Component<ConfigLoaderEvents<T>
     const verdict: Verdict<T> =
       unread.length > 0
         ? { problems: unread }
-        : await this.#validate(this.#sources.map((source) => source.layer(true)));
+        : await validateLayers(
+            this.#sources.map((source) => source.layer(true)),
+            this.#validation,
+          );
     if ('problems' in verdict) {
       throw invalid(verdict.problems, this.#sources.find(({ failure }) => failure)?.failure);
     }
@@ -274,7 +278,6 @@ export class ConfigLoader<T = ConfigMap> extends Component<ConfigLoaderEvents<T>
 
   /** Never rejects. */
   readonly #update = async (sources: readonly LoadedSource[], retry: boolean): Promise<void> => {
-    if (this.lifetime.ended) return;
     try {
       await this.#reload(() => this.#readAndAccept(sources, retry));
     } catch (error) {
@@ -309,7 +312,7 @@ export class ConfigLoader<T = ConfigMap> extends Component<ConfigLoaderEvents<T>
   async #accept(fresh: ReadonlySet<LoadedSource>): Promise<Accepted> {
     const related = this.#options.trial ? this.#reverted.retryWith(fresh) : fresh;
     let accepted = await this.#acceptPending(fresh, related);
-    if (accepted.isReverted && [...related].some((source) => !fresh.has(source))) {
+    if (accepted.result === 'rejected' && [...related].some((source) => !fresh.has(source))) {
       for (const source of fresh) source.retry();
       accepted = await this.#acceptPending(fresh, fresh);
     }
@@ -328,7 +331,7 @@ export class ConfigLoader<T = ConfigMap> extends Component<ConfigLoaderEvents<T>
     related: ReadonlySet<LoadedSource>,
   ): Promise<Accepted> {
     const pending = this.#sources.filter((source) => source.isPending);
-    const { accepted, problems } = await acceptPending(this.#sources, fresh, this.#validate);
+    const { accepted, problems } = await acceptPending(this.#sources, fresh, this.#validation);
     const previous = this.#current;
     if (!accepted || !previous) return { problems };
     if (!this.#use(accepted.config)) return { problems, result: 'unchanged' };
@@ -342,14 +345,8 @@ export class ConfigLoader<T = ConfigMap> extends Component<ConfigLoaderEvents<T>
     this.recordError(error);
     this.#use(previous.config);
     this.dispatch('reverted', { error, sources: reverted.map(({ name }) => name) });
-    return { problems, result: 'rejected', isReverted: true };
+    return { problems, result: 'rejected' };
   }
-
-  readonly #validate = (layers: readonly Layer[]): Promise<Verdict<T>> => {
-    const { clock, validateTimeoutMs: timeoutMs } = this.#options;
-    const validate = this.#options.validate as ConfigValidator<T> | undefined;
-    return validateLayers(layers, { validate, timeoutMs, clock, signal: this.lifetime.signal });
-  };
 
   /** Makes this the current configuration. Returns false if it is the same as before. */
   #use(config: T): boolean {

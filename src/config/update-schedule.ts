@@ -92,14 +92,12 @@ export class UpdateSchedule {
     // A provider may call back while it is read.
     return begin(
       (updating) => (this.#updating = updating),
-      () => this.#run(sources, retry),
+      async () => {
+        await this.#options.update(sources, retry);
+        this.#updating = undefined;
+        // Waits even with a single source, which must not keep the process busy if it changes all the time.
+        if (this.#changed.size > 0 && this.#isOpen) this.#settle();
+      },
     );
-  }
-
-  async #run(sources: readonly LoadedSource[], retry: boolean): Promise<void> {
-    await this.#options.update(sources, retry);
-    this.#updating = undefined;
-    // Waits even with a single source, which must not keep the process busy if it changes all the time.
-    if (this.#changed.size > 0 && this.#isOpen) this.#settle();
   }
 }

@@ -42,7 +42,7 @@ export type ConfigValidator<T> = StandardSchema<T> | ((values: unknown) => T | P
 export type Verdict<T> = { readonly config: T } | { readonly problems: readonly ConfigProblem[] };
 
 /** The validator and its ports. */
-interface ValidationOptions<T> {
+export interface ValidationOptions<T> {
   /** Undefined: the merged values are the configuration. */
   readonly validate: ConfigValidator<T> | undefined;
   readonly timeoutMs: number;
