@@ -6,28 +6,28 @@ import type { Clock } from './clock.js';
  * promise rejects immediately, whether or not the work reacts. Leaves no timer and no listener.
  * @param late creates the error for a timeout.
  */
-export function withDeadline<T>(
+export async function withDeadline<T>(
   work: (signal: AbortSignal) => T | Promise<T>,
   options: { clock: Clock; timeoutMs: number; signal?: AbortSignal; late: () => Error },
 ): Promise<T> {
   const { clock, timeoutMs, signal, late } = options;
-  if (signal?.aborted) return Promise.reject(signal.reason as Error);
+  signal?.throwIfAborted();
   const controller = new AbortController();
-  return new Promise<T>((resolve, reject) => {
-    const finish = (): void => {
-      timer.cancel();
-      forget();
-    };
-    const giveUp = (reason: Error): void => {
-      finish();
+  let giveUp!: (reason: Error) => void;
+  const givenUp = new Promise<never>((_, reject) => {
+    giveUp = (reason) => {
       reject(reason);
       controller.abort(reason);
     };
-    const timer = clock.schedule(() => giveUp(late()), timeoutMs);
-    const forget = onAbort(signal, () => giveUp(signal?.reason as Error));
-    const answer = new Promise<T>((settle) => settle(work(controller.signal)));
-    answer.finally(finish).then(resolve, reject);
   });
+  const timer = clock.schedule(() => giveUp(late()), timeoutMs);
+  const forget = onAbort(signal, () => giveUp(signal?.reason as Error));
+  try {
+    return await Promise.race([work(controller.signal), givenUp]);
+  } finally {
+    timer.cancel();
+    forget();
+  }
 }
 
 /** Waits for the work, at most `timeoutMs`; then the signal passed to it aborts. How it ends does not matter. */
