@@ -48,7 +48,7 @@ export function argumentValues(options: ResolvedArguments, source: string): Read
     throw configError('ERR_CONFIG_PARSE', source, refusal(error as NodeJS.ErrnoException));
   }
   const entries = Object.entries(values).map(([key, value]) => ({ name: `--${key}`, key, value }));
-  return { ...nestedValues(entries, options.delimiter, source), warnings: [] };
+  return nestedValues(entries, options.delimiter, source);
 }
 
 /** What Node.js says of an unknown option, around its name. */

@@ -111,9 +111,10 @@ function member(of: unknown, name: string): unknown {
   return isMap(of) ? of[name] : undefined;
 }
 
-function typeOf({ type, enum: values, const: only, anyOf }: JsonSchema): string | undefined {
-  if (only !== undefined) return JSON.stringify(only);
-  if (Array.isArray(values)) return values.map((value) => JSON.stringify(value)).join(' | ');
+function typeOf(schema: JsonSchema): string | undefined {
+  const values = valuesOf(schema);
+  if (values) return values.map((value) => JSON.stringify(value)).join(' | ');
+  const { type, anyOf } = schema;
   if (Array.isArray(anyOf)) {
     return anyOf.map((one) => (isMap(one) ? typeOf(one) : undefined) ?? 'unknown').join(' | ');
   }

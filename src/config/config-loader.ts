@@ -32,7 +32,7 @@ import { readerOf } from './config-source.js';
 import type { ConfigMap } from './config-value.js';
 import { describeKeys, jsonSchemaOf, tableOf, type ConfigKey } from './config-description.js';
 import { differingPaths } from './difference.js';
-import type { ConfigChange, ConfigLoaderEvents } from './loader-events.js';
+import type { ConfigLoaderEvents } from './loader-events.js';
 import {
   LOADER_OPTIONS,
   type ConfigLoaderOptions,
@@ -46,7 +46,7 @@ import { LoadedSource, type SourcePorts } from './loaded-source.js';
 import { faultOf, RevertedSources } from './trial.js';
 import { selectionListener, type SelectOptions } from './selection.js';
 import { UpdateSchedule } from './update-schedule.js';
-import { validateLayers, type ConfigValidator, type ValidationOptions, type Verdict } from './validation.js';
+import { validateLayers, type ConfigValidator, type ValidationOptions } from './validation.js';
 
 /** The result of a load or an update, for telemetry. */
 type ReloadResult = 'accepted' | 'unchanged' | 'rejected';
@@ -199,12 +199,11 @@ export class ConfigLoader<T = ConfigMap> extends Component<ConfigLoaderEvents<T>
       listener: listener as (selected: S, previous: S | undefined) => unknown,
       options,
     };
-    const onChange = selectionListener<T, S>(selection, this.#current, (error) => this.fail(error));
+    const listen = selectionListener<T, S>(selection, this.#current, (error) => this.fail(error));
     // The emitter's types cannot infer a listener's arguments while T is open.
-    const emitter = this as unknown as Component<ConfigLoaderEvents<unknown>, ConfigLoaderStatus>;
-    const registered = onChange as (change: ConfigChange<unknown>) => unknown;
-    emitter.on('change', registered);
-    return () => void emitter.off('change', registered);
+    const onChange = listen as never;
+    this.on('change', onChange);
+    return () => void this.off('change', onChange);
   }
 
   protected override get purpose(): string {
@@ -236,16 +235,10 @@ export class ConfigLoader<T = ConfigMap> extends Component<ConfigLoaderEvents<T>
     this.#updates.reset();
     await Promise.all(this.#sources.map((source) => source.open()));
     const unread = this.#sources.flatMap(({ problems }) => problems);
-    const verdict: Verdict<T> =
-      unread.length > 0
-        ? { problems: unread }
-        : await validateLayers(
-            this.#sources.map((source) => source.layer(true)),
-            this.#validation,
-          );
-    if ('problems' in verdict) {
-      throw invalid(verdict.problems, this.#sources.find(({ failure }) => failure)?.failure);
-    }
+    if (unread.length > 0) throw invalid(unread, this.#sources.find(({ failure }) => failure)?.failure);
+    const layers = this.#sources.map((source) => source.layer(true));
+    const verdict = await validateLayers(layers, this.#validation);
+    if ('problems' in verdict) throw invalid(verdict.problems);
     for (const source of this.#sources) source.accept();
     this.#use(verdict.config);
     return 'accepted';

@@ -92,7 +92,11 @@ export function readerOf(source: unknown, index: number): SourceReader {
   if (path.length === 0) return reader;
   const read = async (): Promise<Reading> => {
     const { values, placeOf, warnings } = await reader.read();
-    return { values: mounted(path, values), placeOf: (below) => placeOf(below.slice(path.length)), warnings };
+    return {
+      values: mounted(path, values),
+      placeOf: (below) => placeOf?.(below.slice(path.length)),
+      warnings,
+    };
   };
   return { ...reader, read };
 }
@@ -143,7 +147,11 @@ function providerReader(
   const { name } = provider;
   const readAll = async (): Promise<Reading> => {
     const given = await provider.read();
-    return { values: valuesOf(given, name), placeOf: placesIn(given), warnings: provider.warnings ?? [] };
+    if (given instanceof Uint8Array) {
+      throw configError('ERR_CONFIG_PARSE', name, 'its read() returned bytes instead of values');
+    }
+    const values = given === undefined ? {} : configMapOf(given, name);
+    return { values, placeOf: placesIn(given), warnings: provider.warnings };
   };
   if (!variables) {
     return {
@@ -158,10 +166,10 @@ function providerReader(
     const file = await readAll();
     const set = environmentValues({ ...variables, env: textsOf(file.values, name) }, name);
     const placeOf: PlaceOf = async (path) => {
-      const place = await set.placeOf(path);
-      return place?.name === undefined ? undefined : { ...place, ...(await file.placeOf([place.name])) };
+      const place = await set.placeOf?.(path);
+      return place?.name === undefined ? undefined : { ...place, ...(await file.placeOf?.([place.name])) };
     };
-    return { values: set.values, placeOf, warnings: [...file.warnings, ...set.warnings] };
+    return { values: set.values, placeOf, warnings: [...(file.warnings ?? []), ...(set.warnings ?? [])] };
   };
   return { name, provider, ignoresCase: variables.transform === toLowerCase, setsPaths: true, read };
 }
@@ -176,17 +184,9 @@ function textsOf(values: ConfigMap, source: string): Readonly<Record<string, str
 }
 
 function valuesReader({ values, name = 'values' }: ValuesSource): SourceReader {
-  const read = async (): Promise<Reading> => ({ values: await copy, placeOf: () => undefined, warnings: [] });
-  const copy = markHandled(new Promise<ConfigMap>((resolve) => resolve(valuesOf(values, name))));
+  const read = async (): Promise<Reading> => ({ values: await copy });
+  const copy = markHandled(new Promise<ConfigMap>((resolve) => resolve(configMapOf(values, name))));
   return { name, ignoresCase: false, setsPaths: false, read };
-}
-
-function valuesOf(value: unknown, source: string): ConfigMap {
-  if (value === undefined) return {};
-  if (value instanceof Uint8Array) {
-    throw configError('ERR_CONFIG_PARSE', source, 'its read() returned bytes instead of values');
-  }
-  return configMapOf(value, source);
 }
 
 /** The keys of the option `at`; undefined when it is wrong. */

@@ -43,7 +43,7 @@ type ReadOutcome = 'same' | 'fresh' | 'bad' | 'unreadable';
 /** The codes of a source with nothing to parse. */
 const UNREADABLE: readonly string[] = ['ERR_CONFIG_MISSING', 'ERR_CONFIG_UNREADABLE'];
 
-const NOTHING: Reading = { values: {}, placeOf: () => undefined, warnings: [] };
+const NOTHING: Reading = { values: {} };
 
 /** Nobody reads more of them. */
 const MAX_WARNINGS = 100;
@@ -235,7 +235,7 @@ export class LoadedSource {
   }
 
   /** Tells each warning once, until it is no longer true. */
-  #warn(warnings: readonly ConfigWarning[]): void {
+  #warn(warnings: readonly ConfigWarning[] = []): void {
     const before = this.#warnings;
     this.#warnings = warnings.slice(0, MAX_WARNINGS);
     for (const warning of this.#warnings) {

@@ -6,8 +6,9 @@ import type { ConfigWarning, PlaceOf } from './places.js';
 /** What reading a source yields. */
 export interface Reading {
   readonly values: ConfigMap;
-  readonly placeOf: PlaceOf;
-  readonly warnings: readonly ConfigWarning[];
+  /** Undefined: no place is known. */
+  readonly placeOf?: PlaceOf | undefined;
+  readonly warnings?: readonly ConfigWarning[] | undefined;
 }
 
 /** The values of one source, ready to be merged. */

@@ -39,7 +39,7 @@ export function nestedValues(
       keys.every((key, depth) => foldedKey(key) === foldedKey(path[depth] ?? ''));
     const entry = entries.find((each) => sets(pathOf(each)));
     if (!entry) return undefined;
-    return { name: entry.name, ...(await placesIn(entry.value)(path.slice(pathOf(entry).length))) };
+    return { name: entry.name, ...(await placesIn(entry.value)?.(path.slice(pathOf(entry).length))) };
   };
   return { values, placeOf };
 }

@@ -34,9 +34,9 @@ export function withPlaces<T extends object>(values: T, placeOf: PlaceOf): T {
   return values;
 }
 
-/** The places that are known of the values that a provider has returned. */
-export function placesIn(values: unknown): PlaceOf {
-  return places.get(Object(values) as object) ?? (() => undefined);
+/** The places that are known of the values that a provider has returned; undefined if none are. */
+export function placesIn(values: unknown): PlaceOf | undefined {
+  return places.get(Object(values) as object);
 }
 
 /** The line and column of an offset in a text. */

@@ -76,7 +76,7 @@ export async function problemsOf(
 /** A parser of other code may fail to find it. */
 async function placeIn({ placeOf }: Layer, path: readonly string[]): Promise<Place | undefined> {
   try {
-    return await placeOf(path);
+    return await placeOf?.(path);
   } catch {
     return undefined;
   }
