@@ -20,7 +20,7 @@
  *
  * Accepted values become `current`, and `change` is emitted if they differ. Changed values that are not accepted are
  * `rejected`, and validated again with every later change. With the option `trial`, accepted values that are not healthy
- * in time are `reverted`, and not tried again until one of the sources that were reverted has changed (trial.ts). If a
+ * in time are `reverted`, and not tried again until one of the sources that were reverted has changed. If a
  * validator or parser throws or takes too long, the values are refused; a late result is ignored.
  */
 import { Component } from '../core/component.js';
@@ -41,9 +41,9 @@ import {
 } from './loader-options.js';
 import { loaderDescription, type ConfigLoaderStatus } from './loader-status.js';
 import { invalid, problemAt } from './problems.js';
-import { acceptPending } from './acceptance.js';
+import { acceptPending, RevertedSources } from './acceptance.js';
 import { LoadedSource, type SourcePorts } from './loaded-source.js';
-import { faultOf, RevertedSources } from './trial.js';
+import { faultOf } from './trial.js';
 import { selectionListener, type SelectOptions } from './selection.js';
 import { UpdateSchedule } from './update-schedule.js';
 import { validateLayers, type ConfigValidator, type ValidationOptions } from './validation.js';
