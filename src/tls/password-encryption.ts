@@ -2,10 +2,18 @@
 import { createDecipheriv, createHmac, hash, pbkdf2Sync, timingSafeEqual } from 'node:crypto';
 
 import { childrenOf, integerOf, Malformed, oidOf, type Element } from './der.js';
-import { Locked } from './pem.js';
 import { decryptRc2 } from './rc2.js';
 
-/** Each takes about a second. OpenSSL makes 2,048; the largest numbers in use are 600,000 and 50,000. */
+/** A key that no passphrase opens, or not this one. */
+export class Locked extends Error {
+  override readonly name = 'Locked';
+
+  constructor(options?: ErrorOptions) {
+    super('the passphrase does not open it', options);
+  }
+}
+
+/** Each takes about a second. OpenSSL makes 2,048, and 131,072 of scrypt; the largest numbers in use are 600,000 and 50,000. */
 const MAX_PBKDF2_ITERATIONS = 1_000_000;
 const MAX_PKCS12_ITERATIONS = 100_000;
 
@@ -19,6 +27,7 @@ interface Cipher {
 
 const PBES2 = '1.2.840.113549.1.5.13';
 const PBKDF2 = '1.2.840.113549.1.5.12';
+const SCRYPT = '1.3.6.1.4.1.11591.4.11';
 const PRF_DIGESTS: Readonly<Record<string, string>> = {
   '1.2.840.113549.2.7': 'sha1',
   '1.2.840.113549.2.9': 'sha256',
@@ -71,6 +80,24 @@ export function decrypt(
   }
 }
 
+/**
+ * OpenSSL opens a key however long that takes.
+ * @param key an EncryptedPrivateKeyInfo of PKCS#8
+ * @throws {Malformed} if it would take more than a few seconds.
+ */
+export function checkEffort(key: Buffer): void {
+  const [info] = childrenOf(key, 1);
+  const [algorithm] = childrenOf(info?.content);
+  const [id, parameters] = childrenOf(algorithm?.content);
+  const [derivation] = childrenOf(parameters?.content);
+  const [kdf, settings] = oidOf(id) === PBES2 ? childrenOf(derivation?.content) : [id, parameters];
+  const [, ...numbers] = childrenOf(settings?.content);
+  // Of scrypt, the effort grows with its cost, its block size and its parallelization.
+  const factors = numbers.slice(0, oidOf(kdf) === SCRYPT ? 3 : 1).map(integerOf);
+  const effort = factors.reduce((product, factor) => product * factor, 1);
+  mustBeFew(effort, MAX_PBKDF2_ITERATIONS);
+}
+
 /** Decrypts with the key that the passphrase has yielded. */
 type Open = (text: Buffer) => Buffer;
 
@@ -117,7 +144,10 @@ export function checkMac(mac: Element | undefined, content: Buffer, passphrase: 
 }
 
 function countOf(iterations: Element | undefined, most: number): number {
-  const count = integerOf(iterations);
+  return mustBeFew(integerOf(iterations), most);
+}
+
+function mustBeFew(count: number, most: number): number {
   if (count >= 1 && count <= most) return count;
   throw new Malformed(`its key is derived by ${count} iterations; at most ${most} are made`);
 }

@@ -2,16 +2,9 @@
 import { createPrivateKey, X509Certificate, type KeyObject } from 'node:crypto';
 
 import type { Chain } from './certificates.js';
+import { Malformed } from './der.js';
+import { checkEffort, Locked } from './password-encryption.js';
 import { TlsError, type TlsErrorCode } from './tls-error.js';
-
-/** A key that no passphrase opens, or not this one. */
-export class Locked extends Error {
-  override readonly name = 'Locked';
-
-  constructor(options?: ErrorOptions) {
-    super('the passphrase does not open it', options);
-  }
-}
 
 /**
  * Returns the certificates of a PEM file, at least one, in the order of the file.
@@ -49,9 +42,12 @@ export function parseKey(path: string, bytes: Buffer, passphrase?: string): KeyO
   if (!block?.isComplete) throw new TlsError('ERR_TLS_PEM', `"${path}" ${whyNo('private key', bytes)}`);
   const isLocked = block.label.startsWith('ENCRYPTED') || block.text.includes('Proc-Type: 4,ENCRYPTED');
   try {
-    return createPrivateKey({ key: block.text, passphrase });
+    if (block.label !== 'ENCRYPTED PRIVATE KEY') return createPrivateKey({ key: block.text, passphrase });
+    const key = Buffer.from(block.text.split(DASHES)[2] ?? '', 'base64');
+    checkEffort(key);
+    return createPrivateKey({ key, format: 'der', type: 'pkcs8', passphrase });
   } catch (cause) {
-    if (isLocked) throw new Locked({ cause });
+    if (isLocked && !(cause instanceof Malformed)) throw new Locked({ cause });
     const why = whyUnparsable(block, cause as Error);
     throw new TlsError('ERR_TLS_PEM', `Cannot parse the private key in "${path}": ${why}`, { cause });
   }

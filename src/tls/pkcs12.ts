@@ -8,8 +8,7 @@ import { createPrivateKey, X509Certificate, type KeyObject } from 'node:crypto';
 
 import type { Identity } from './certificates.js';
 import { childrenOf, Malformed, oidOf, type Element } from './der.js';
-import { checkMac, decrypt } from './password-encryption.js';
-import { Locked } from './pem.js';
+import { checkMac, decrypt, Locked } from './password-encryption.js';
 import { TlsError } from './tls-error.js';
 
 /** What is in a file. */

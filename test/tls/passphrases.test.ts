@@ -40,6 +40,19 @@ function pkcs12({ chain, key }: Pair, passphrase: string, flags?: readonly strin
   return pkcs12Of(`${key}${chain}${root.certificate}`, passphrase, flags);
 }
 
+/** By default 2,048, in DER. */
+const ITERATIONS = [0x02, 0x02, 0x08, 0x00];
+
+/** Other numbers for the derivation of a key, so large that it would take minutes. The salt before them is shorter for it. */
+function withNumbers(der: Buffer, numbers: readonly number[], others: readonly number[]): Buffer {
+  const at = der.indexOf(Buffer.from(numbers));
+  const longer = others.length - numbers.length;
+  const changed = Buffer.from(der);
+  changed[der.lastIndexOf(Buffer.from([0x04, 0x08]), at) + 1] = 8 - longer;
+  changed.set(others, at - longer);
+  return changed;
+}
+
 interface Mounted {
   readonly volume: KubeletVolume;
   readonly files: TlsFiles;
@@ -114,6 +127,36 @@ describe.each([
     onTestFinished(() => without.close());
     await expect(without.get()).rejects.toThrow(/is protected by a passphrase; give the file/);
   });
+});
+
+test.each([
+  ['PBKDF2', [], ITERATIONS, [0x02, 0x04, 0x7f, 0xff, 0xff, 0xff], 2_147_483_647],
+  [
+    'scrypt',
+    ['-scrypt'],
+    [0x02, 0x01, 0x08, 0x02, 0x01, 0x01],
+    [0x02, 0x01, 0x08, 0x02, 0x01, 0x7f],
+    16_646_144,
+  ],
+])(
+  'a key in PKCS#8 that asks for minutes of %s is rejected',
+  async (_name, flags, numbers, others, count) => {
+    const locked = openssl(['pkcs8', '-topk8', ...flags, '-outform', 'DER', '-passout', 'pass:x'], first.key);
+    const body = withNumbers(locked, numbers, others).toString('base64').replace(/.{64}/g, '$&\n');
+    const key = `-----BEGIN ENCRYPTED PRIVATE KEY-----\n${body}\n-----END ENCRYPTED PRIVATE KEY-----\n`;
+    const { files } = mount({ cert: first.chain, key, passphrase: 'x' }, 'cert', 'key', 'passphrase');
+    await files.start();
+    expect(files.status().rejected?.code).toBe('ERR_TLS_PEM');
+    expect(files.status().rejected?.message).toContain(
+      `derived by ${count} iterations; at most 1000000 are made`,
+    );
+  },
+);
+
+test('a key in PKCS#8 that scrypt protects is opened', async () => {
+  const key = openssl(['pkcs8', '-topk8', '-scrypt', '-passout', 'pass:x'], first.key);
+  const { files } = mount({ cert: first.chain, key, passphrase: 'x' }, 'cert', 'key', 'passphrase');
+  expect((await files.get()).key?.toString()).toBe(first.key);
 });
 
 test('a PKCS#12 file without its passphrase is told as such, and not as one that is damaged', async () => {
@@ -268,7 +311,7 @@ describe('a PKCS#12 file', () => {
     ],
     [
       'asks for a minute of work',
-      withIterations(pkcs12(first, 'pass', [...LEGACY, '-nomac'])),
+      withNumbers(pkcs12(first, 'pass', [...LEGACY, '-nomac']), ITERATIONS, [0x02, 0x03, 0xff, 0xff, 0xff]),
       /derived by 16777215 iterations; at most 100000 are made/,
     ],
   ])('that %s is rejected', async (_name, pfx, says) => {
@@ -295,18 +338,6 @@ describe('a PKCS#12 file', () => {
     );
   });
 });
-
-/** Both the key and the certificates have 2,048; here so many that they would take minutes. */
-function withIterations(pfx: Buffer): Buffer {
-  const iterations = Buffer.from([0x02, 0x02, 0x08, 0x00]);
-  const at = pfx.indexOf(iterations);
-  // The salt before it is one byte shorter for the longer number.
-  const changed = Buffer.from(pfx);
-  const saltAt = pfx.lastIndexOf(Buffer.from([0x04, 0x08]), at);
-  changed[saltAt + 1] = 7;
-  changed.set([0x02, 0x03, 0xff, 0xff, 0xff], at - 1);
-  return changed;
-}
 
 test('a file of a package of certificates says where PKCS#12 belongs', async () => {
   const { files } = mount({ cert: pkcs12(first, ''), key: first.key }, 'cert', 'key');
