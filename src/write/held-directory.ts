@@ -121,11 +121,6 @@ export class HeldDirectory {
     }
   }
 
-  /** Whether this is the directory that `stat` describes. */
-  is(stat: BigIntStats): boolean {
-    return isSame(this.stat, stat);
-  }
-
   /** Whether a file in it, of this size, holds exactly these bytes. A link in its place is not followed. */
   *holds(name: string, { size }: BigIntStats, bytes: Uint8Array): Steps<boolean> {
     if (size !== BigInt(bytes.byteLength)) return false;
@@ -154,7 +149,7 @@ export class HeldDirectory {
   *assertInPlace(): Steps<void> {
     if (this.#entries !== this.path) return;
     const stat = yield* wait(lstat(pathForCall(this.path), this.calls));
-    if (stat && this.is(stat)) return;
+    if (stat && isSame(stat, this.stat)) return;
     const what = `another process moved or replaced the directory "${this.path}" meanwhile`;
     throw new Refusal('ERR_WRITE_CONFLICT', what);
   }
@@ -164,10 +159,11 @@ export class HeldDirectory {
     if (this.#fd !== undefined) yield* wait(this.calls.fchmod(this.#fd, mode));
   }
 
-  /** Makes the names in it survive a power cut, where the system can. */
+  /** Makes the names in it survive a power cut, if that is wanted and the system can. */
   *sync(): Steps<void> {
     const fd = this.#fd;
-    if (fd !== undefined) yield* attempt(() => this.calls.fsync(fd), UNSUPPORTED);
+    if (fd === undefined || this.write.durability !== 'full') return;
+    yield* attempt(() => this.calls.fsync(fd), UNSUPPORTED);
   }
 
   /** Does the work, then closes the directory. */

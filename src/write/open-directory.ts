@@ -134,7 +134,7 @@ function* createDirectory(path: string, write: Write): Steps<HeldDirectory> {
 function* createIn(parent: HeldDirectory, name: string): Steps<HeldDirectory> {
   // Another writer may have created it by now.
   yield* attempt(() => parent.calls.mkdir(parent.at(name), 0o777), ['EEXIST']);
-  if (parent.write.durability === 'full') yield* parent.sync();
+  yield* parent.sync();
   const created = yield* parent.enter(name);
   if (created) return created;
   throw new Refusal('ERR_WRITE_NO_DIRECTORY', 'there is a file where its path needs a directory');

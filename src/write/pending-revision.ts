@@ -1,5 +1,5 @@
 import { DATA_LINK, topOf } from '../fs/volume-layout.js';
-import type { HeldDirectory } from './held-directory.js';
+import { isSame, type HeldDirectory } from './held-directory.js';
 import { PendingFile } from './pending-file.js';
 import { wait, type Steps } from '../core/steps.js';
 import { removeUnfinished, temporaryName } from './sweep.js';
@@ -54,7 +54,7 @@ function* fill(directory: HeldDirectory, files: VolumeFiles): Steps<void> {
   write.step = 'chmod';
   yield* directory.setMode(DIRECTORY_MODE);
   write.step = 'sync-directory';
-  if (write.durability === 'full') yield* directory.sync();
+  yield* directory.sync();
 }
 
 function* writeFile(directory: HeldDirectory, name: string, { bytes, mode, owner }: VolumeFile): Steps<void> {
@@ -80,7 +80,7 @@ function* swap(volume: HeldDirectory, link: string, name: string, directory: Hel
   yield* volume.assertInPlace();
   const announced = yield* volume.readlink(link);
   const stat = yield* wait(volume.lstat(name));
-  if (announced !== name || !stat || !directory.is(stat)) throw replaced(name);
+  if (announced !== name || !stat || !isSame(stat, directory.stat)) throw replaced(name);
   write.published = null;
   try {
     yield* wait(volume.rename(link, DATA_LINK));

@@ -161,7 +161,7 @@ function* publish(write: FileWrite, { directory, name }: Destination, file: Pend
   write.published = true;
   for (const other of earlier) other.isOvertaken = true;
   write.step = 'sync-directory';
-  if (write.durability === 'full') yield* directory.sync();
+  yield* directory.sync();
   yield* directory.pause();
   return true;
 }

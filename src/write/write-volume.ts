@@ -119,5 +119,5 @@ function* refuseDirectories(volume: HeldDirectory, names: Iterable<string>): Ste
 
 function* sync(volume: HeldDirectory): Steps<void> {
   volume.write.step = 'sync-directory';
-  if (volume.write.durability === 'full') yield* volume.sync();
+  yield* volume.sync();
 }

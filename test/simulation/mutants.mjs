@@ -302,12 +302,7 @@ export const MUTANTS = [
     'this.#isOpen = false;',
   ],
   ['a short write counts as a whole one', pendingFile, 'done += count;', 'done += length;'],
-  [
-    'the directory of a file is not synced',
-    replaceFile,
-    "if (write.durability === 'full') yield* directory.sync();",
-    '',
-  ],
+  ['the directory of a file is not synced', replaceFile, 'yield* directory.sync();', ''],
   [
     'a write that failed leaves its file',
     replaceFile,
@@ -320,18 +315,8 @@ export const MUTANTS = [
     'write.published = true;',
     '',
   ],
-  [
-    'a volume is not synced',
-    'write/write-volume.ts',
-    "if (volume.write.durability === 'full') yield* volume.sync();",
-    '',
-  ],
-  [
-    'the directories of a revision are not synced',
-    pendingRevision,
-    "if (write.durability === 'full') yield* directory.sync();",
-    '',
-  ],
+  ['a volume is not synced', 'write/write-volume.ts', 'yield* volume.sync();', ''],
+  ['the directories of a revision are not synced', pendingRevision, 'yield* directory.sync();', ''],
   [
     'a revision is created before it is announced',
     pendingRevision,
