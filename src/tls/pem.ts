@@ -86,7 +86,7 @@ interface PemBlock {
   readonly isComplete: boolean;
 }
 
-/** By all labels that OpenSSL knows: others would be trusted unseen. */
+/** All labels that OpenSSL knows. */
 const CERTIFICATE = /^(?:X509 |TRUSTED )?CERTIFICATE$/;
 /** Of any format: PKCS#8, RSA or elliptic curve. */
 const PRIVATE_KEY = /PRIVATE KEY$/;

@@ -54,8 +54,10 @@ export class TlsCredentials implements Validity {
    * certificates, repetitions and text between them do not matter.
    */
   readonly digest: string;
-  #context: SecureContext | undefined;
+  /** The secure context of the set, with the defaults of Node.js for all other options. */
+  readonly secureContext: SecureContext;
 
+  /** @throws what OpenSSL says if it rejects the set. */
   constructor({ identity, authorities, revision }: TlsCredentialsFields) {
     // OpenSSL receives only what was parsed, so that nothing else in the files is served or trusted.
     this.#pair = identity && {
@@ -71,6 +73,7 @@ export class TlsCredentials implements Validity {
     this.revision = revision;
     const parts = [this.#pair?.cert, this.#pair?.key, digestOfSet(this.authorities)];
     this.digest = `tls:${hash('sha256', parts.join('\n'))}`;
+    this.secureContext = createSecureContext(this.options);
   }
 
   /** The certificate chain, PEM. */
@@ -91,12 +94,6 @@ export class TlsCredentials implements Validity {
   /** `cert`, `key` and `ca`, if they exist, for `tls.createSecureContext()`, `https.request()` and others. */
   get options(): SecureContextSource {
     return { ...this.#pair, ...(this.ca && { ca: this.ca }) };
-  }
-
-  /** The secure context of the set, created once, with the defaults of Node.js for all other options. */
-  get secureContext(): SecureContext {
-    this.#context ??= createSecureContext(this.options);
-    return this.#context;
   }
 
   equals(other: TlsCredentials | undefined): boolean {

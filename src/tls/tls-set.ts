@@ -6,7 +6,7 @@ import { inspectChain, whyExpired, type Oddities } from './chain.js';
 import { Locked } from './password-encryption.js';
 import { hasPrivateKey, parseCertificates, parseKey } from './pem.js';
 import { parsePkcs12 } from './pkcs12.js';
-import { TlsCredentials } from './tls-credentials.js';
+import { TlsCredentials, type TlsCredentialsFields } from './tls-credentials.js';
 import { TlsError } from './tls-error.js';
 import type { TlsPlace, TlsPlaces } from './tls-paths.js';
 
@@ -43,8 +43,7 @@ export function parseSet({ ca, ...places }: TlsPlaces, parsing: Parsing): Parsed
   const kept = previous?.authorities ?? [];
   // An expired one verifies no peer, but many servers verify none.
   const isKept = !bundle || (expired !== undefined && kept.length > 0);
-  const credentials = new TlsCredentials({ identity, authorities: isKept ? kept : bundle, revision });
-  mustBeUsable(credentials, path);
+  const credentials = credentialsOf({ identity, authorities: isKept ? kept : bundle, revision }, path);
   if (!identity || !places.cert) return { credentials, warnings: [], until: Infinity };
   checkDates(places.cert.path, credentials, now);
   const warningMs = expiryWarning(credentials, parsing.expiryWarningMs);
@@ -52,6 +51,15 @@ export function parseSet({ ca, ...places }: TlsPlaces, parsing: Parsing): Parsed
   if (expired === undefined) return { credentials, warnings, until };
   // The clock may be wrong, and set.
   return { credentials, warnings: [...warnings, expired], until: now };
+}
+
+/** @throws {TlsError} `ERR_TLS_REFUSED`. */
+function credentialsOf(fields: TlsCredentialsFields, path: string): TlsCredentials {
+  try {
+    return new TlsCredentials(fields);
+  } catch (cause) {
+    throw new TlsError('ERR_TLS_REFUSED', `OpenSSL rejects ${path}: ${(cause as Error).message}`, { cause });
+  }
 }
 
 /** @throws {TlsError} if the key does not match the certificate, or the passphrase the key. */
@@ -134,14 +142,4 @@ export function expiredError(
 ): TlsError {
   const message = `The certificate in "${path}" expired at ${isoTime(expiresAt)}`;
   return new TlsError('ERR_TLS_EXPIRED', message, cause && { cause });
-}
-
-/** @throws {TlsError} `ERR_TLS_REFUSED`. */
-function mustBeUsable(credentials: TlsCredentials, path: string): void {
-  try {
-    // This getter makes OpenSSL create the context.
-    credentials.secureContext.context satisfies unknown;
-  } catch (cause) {
-    throw new TlsError('ERR_TLS_REFUSED', `OpenSSL rejects ${path}: ${(cause as Error).message}`, { cause });
-  }
 }
