@@ -1,6 +1,6 @@
 import { basename, extname } from 'node:path';
 
-import { divideOptions, matching } from '../core/options.js';
+import { checkPath, divideOptions, matching } from '../core/options.js';
 import type { ConfigMap } from './config-value.js';
 import { dotenvParser } from './dotenv-parser.js';
 import { jsoncParser, jsonParser } from './json-parser.js';
@@ -60,7 +60,7 @@ export class FileProvider extends WatchedProvider {
    */
   constructor(path: string | URL, options?: FileProviderOptions) {
     const { own, rest } = divideOptions('FileProvider', options, OPTIONS, PROVIDER_WATCHER_OPTION_NAMES);
-    super({ owner: { name: 'FileProvider', argument: 'path' }, path, ...own, watching: rest });
+    super(checkPath('FileProvider', 'path', path), own, rest);
     this.#parser = own.parser ?? parserByExtension(this.name);
   }
 

@@ -38,15 +38,16 @@ export function mergeLayers(layers: readonly Layer[]): {
 } {
   let values: ConfigMap = {};
   const problems: ConfigProblem[] = [];
-  const merged = layers.map((layer) => {
+  const merged: Layer[] = [];
+  for (const layer of layers) {
     const spelled = layer.ignoresCase ? { ...layer, values: spelledAs(values, layer.values) } : layer;
     const refuse: Refuse = (path, length) => {
       const message = `the list has ${length} elements, and only these and the next one can be set`;
       problems.push(problemAt('ERR_CONFIG_PARSE', layer.source, message, { path }));
     };
     values = mergedMap(values, spelled.values, [], layer.setsPaths ? refuse : undefined);
-    return spelled;
-  });
+    merged.push(spelled);
+  }
   return { values, layers: merged, problems };
 }
 

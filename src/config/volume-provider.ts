@@ -1,7 +1,7 @@
 import { isUtf8 } from 'node:buffer';
 import { extname } from 'node:path';
 
-import { divideOptions, flag, matching, nonEmptyString } from '../core/options.js';
+import { checkPath, divideOptions, flag, matching, nonEmptyString } from '../core/options.js';
 import { arePatterns, Globs, type IgnorePattern } from '../fs/globs.js';
 import { isMap, type ConfigMap } from './config-value.js';
 import { nestedValues, type NamedEntry } from './nested-values.js';
@@ -82,8 +82,7 @@ export class VolumeProvider extends WatchedProvider {
    */
   constructor(directory: string | URL, options?: VolumeProviderOptions) {
     const { own, rest } = divideOptions('VolumeProvider', options, OPTIONS, PROVIDER_WATCHER_OPTION_NAMES);
-    const owner = { name: 'VolumeProvider', argument: 'directory' };
-    super({ owner, path: directory, ...own, watching: rest });
+    super(checkPath('VolumeProvider', 'directory', directory), own, rest);
     const byExtension = Object.entries(own.parsers);
     this.#parsers = new Map(byExtension.map(([extension, parser]) => [withDot(extension), parser]));
     this.#delimiter = own.delimiter ?? '';

@@ -2,7 +2,7 @@ import { ConfigError } from './config-error.js';
 import { asPart } from '../core/component.js';
 import { ClosedError } from '../core/errors.js';
 import { ResilientError } from '../core/resilient-error.js';
-import { checkPath, describe, flag } from '../core/options.js';
+import { describe, flag, type resolveOptions } from '../core/options.js';
 import { absolutePath } from '../fs/absolute-path.js';
 import type { FileSnapshot, MissingSnapshot, Snapshot } from '../fs/snapshot.js';
 import { READ_LIMITS } from '../fs/read-limits.js';
@@ -39,17 +39,6 @@ export const PROVIDER_WATCHER_OPTION_NAMES = WATCHER_OPTION_NAMES.filter(
   (name) => name !== 'maxContentBytes',
 );
 
-/** The arguments of a provider, with defaults filled in. */
-interface ProviderSettings {
-  /** The class, and its word for the path, for messages. */
-  readonly owner: { readonly name: string; readonly argument: string };
-  readonly path: string | URL;
-  readonly optional: boolean;
-  readonly merge: boolean;
-  readonly maxBytes: number;
-  readonly watching: ResilientWatcherOptions;
-}
-
 /**
  * The base of providers that read a path on disk. Watching can be stopped and started again.
  *
@@ -78,9 +67,16 @@ export abstract class WatchedProvider implements ConfigProvider {
   /** What the watcher has reported last, while the path can be read. */
   #reported: Snapshot | undefined;
 
-  /** @throws {TypeError | RangeError} for an invalid path or option. */
-  protected constructor({ owner, path, optional, merge, maxBytes, watching }: ProviderSettings) {
-    this.name = absolutePath(checkPath(owner.name, owner.argument, path));
+  /**
+   * @param watching the options that are passed on to the watcher
+   * @throws {TypeError | RangeError} for an invalid option of the watcher.
+   */
+  protected constructor(
+    path: string,
+    { optional, merge, maxBytes }: ReturnType<typeof resolveOptions<typeof PROVIDER_OPTIONS>>,
+    watching: ResilientWatcherOptions,
+  ) {
+    this.name = absolutePath(path);
     this.merge = merge;
     this.#optional = optional;
     this.#maxBytes = maxBytes;
