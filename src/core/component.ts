@@ -73,6 +73,11 @@ type PayloadOf<Args> = Args extends [infer Payload] ? Payload : never;
 type Names<Events extends object> = EventEmitter.EventNames<Events>;
 type ListenerFor<Events extends object, E extends Names<Events>> = EventEmitter.EventListener<Events, E>;
 
+/** A component without the types of its events. */
+interface Untyped {
+  emit(event: string, ...args: readonly unknown[]): boolean;
+}
+
 const repeatedBy = new WeakMap<object, readonly PointName[]>();
 
 /**
@@ -282,7 +287,7 @@ export abstract class Component<
 
   /** `dispatch()` for an event that every subclass has, whatever others `Events` has. */
   protected tell(event: string, ...args: readonly unknown[]): void {
-    if (this.lifecycleState !== 'closed') this.#untyped.emit(event, ...args);
+    if (this.#lifecycle.state !== 'closed') (this as Untyped).emit(event, ...args);
   }
 
   /** The object from which the telemetry message of an event is built; by default the payload. */
@@ -318,12 +323,7 @@ export abstract class Component<
     const error = new ListenerError(String(event), thrown, this.secrets);
     // A failing listener of `error` must not receive its own failure: that would never end.
     if (event === 'error') warnOf(error);
-    else this.#untyped.emit('error', error);
-  }
-
-  /** Without the types of this subclass. */
-  get #untyped(): { emit(event: string, ...args: readonly unknown[]): boolean } {
-    return this;
+    else (this as Untyped).emit('error', error);
   }
 
   #publish(event: string, payload?: object): void {

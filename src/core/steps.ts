@@ -17,34 +17,26 @@ export type Steps<T> = Iterable<Promise<unknown>, T, unknown>;
 /** What a call returns: its answer, or a promise of it. */
 export type Answer<T> = T | Promise<T>;
 
-/** Work that is done: its iterator and its only result. A generator for each answer would take longer than the call. */
-class Done<T> {
-  readonly done = true;
-  readonly value: T;
-
-  constructor(value: T) {
-    this.value = value;
-  }
-
-  [Symbol.iterator](): this {
-    return this;
-  }
-
-  next(): this {
-    return this;
-  }
+/** The answer, which may have to be waited for. A generator for each one at hand would take longer than the call. */
+export function wait<T>(answer: Answer<T>): Steps<T> {
+  if (answer instanceof Promise) return later(answer);
+  return { done: true, value: answer, next: itself, [Symbol.iterator]: itself } as Done<T>;
 }
 
-const NOTHING: Steps<void> = new Done(undefined);
+/** Work that is done: its iterator, and its only result. */
+interface Done<T> extends Iterator<never, T>, IteratorReturnResult<T> {
+  [Symbol.iterator](): Done<T>;
+}
 
-/** The answer, which may have to be waited for. */
-export function wait<T>(answer: Answer<T>): Steps<T> {
-  return answer instanceof Promise ? later(answer) : new Done(answer);
+function itself<T>(this: T): T {
+  return this;
 }
 
 function* later<T>(answer: Promise<T>): Steps<T> {
   return (yield answer) as T;
 }
+
+const NOTHING = wait(undefined);
 
 /** Goes on in the next turn of the event loop if the budget of this one is spent. */
 export function nextSlice(): Steps<void> {
@@ -57,13 +49,13 @@ export function nextSlice(): Steps<void> {
  * @param isAbandoned asked after each wait: if it returns true, nothing more is done, and the promise never settles.
  */
 export function run<T>(steps: Steps<T>, isAbandoned?: () => boolean): Answer<T> {
-  const generator = steps[Symbol.iterator]() as Generator<Promise<unknown>, T, unknown>;
-  const step = generator.next();
-  return step.done ? step.value : finish(generator, step.value, isAbandoned);
+  const iterator = steps[Symbol.iterator]() as Generator<Promise<unknown>, T, unknown>;
+  const step = iterator.next();
+  return step.done ? step.value : finish(iterator, step.value, isAbandoned);
 }
 
 async function finish<T>(
-  generator: Generator<Promise<unknown>, T, unknown>,
+  iterator: Generator<Promise<unknown>, T, unknown>,
   first: Promise<unknown>,
   isAbandoned: (() => boolean) | undefined,
 ): Promise<T> {
@@ -76,7 +68,7 @@ async function finish<T>(
       [answer, hasFailed] = [error, true];
     }
     if (isAbandoned?.()) return new Promise<never>(() => undefined);
-    step = hasFailed ? generator.throw(answer) : generator.next(answer);
+    step = hasFailed ? iterator.throw(answer) : iterator.next(answer);
   }
   return step.value;
 }
