@@ -6,6 +6,7 @@ import { ResilientWatcher } from 'resilient-watcher';
 import { FakeClock } from 'resilient-watcher/testing';
 import { expect, onTestFinished, test } from 'vitest';
 
+import { timePasses } from '../support/scripted-scene.js';
 import { temporaryDirectory } from '../support/temporary-directory.js';
 
 const HOUR_MS = 3_600_000;
@@ -62,9 +63,7 @@ test('a file that is added and removed again and again is reported although it w
   const clock = new FakeClock(Date.now());
   const watcher = new ResilientWatcher([path], { clock, resyncIntervalMs: 0 });
   onTestFinished(() => watcher.close());
-  const started = watcher.start();
-  await clock.advance(100);
-  await started;
+  await timePasses(clock, watcher.start());
   let added = 0;
   watcher.on('change', (change) => (added += change.added.length));
   for (let round = 0; round < 10; round += 1) {
