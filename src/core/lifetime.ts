@@ -9,24 +9,20 @@ export class Lifetime {
   #work: Set<Promise<unknown>> | undefined;
   /** Rejects the promises of `untilEnd`. */
   #leaving: Set<() => void> | undefined;
-  #ended = false;
   #reason!: Error;
+  ended = false;
 
   get signal(): AbortSignal {
     if (!this.#controller) {
       this.#controller = new AbortController();
-      if (this.#ended) this.#controller.abort(this.#reason);
+      if (this.ended) this.#controller.abort(this.#reason);
     }
     return this.#controller.signal;
   }
 
-  get ended(): boolean {
-    return this.#ended;
-  }
-
   /** @throws the reason of the end, if the lifetime has ended. */
   throwIfEnded(): void {
-    if (this.#ended) throw this.#reason;
+    if (this.ended) throw this.#reason;
   }
 
   /** Tracks work that the end has to wait for. The caller handles its rejection. */
@@ -45,7 +41,7 @@ export class Lifetime {
   untilEnd<T>(work: T | Promise<T>): Promise<T> {
     return new Promise<T>((resolve, reject) => {
       const leave = (): void => reject(this.#reason);
-      if (this.#ended) leave();
+      if (this.ended) leave();
       else (this.#leaving ??= new Set()).add(leave);
       const forget = (): void => {
         this.#leaving?.delete(leave);
@@ -57,8 +53,8 @@ export class Lifetime {
 
   /** Ends the lifetime. Resolves when no tracked work is left, including work that begins meanwhile. Never rejects. */
   async end(reason: Error): Promise<void> {
-    if (!this.#ended) this.#reason = reason;
-    this.#ended = true;
+    if (!this.ended) this.#reason = reason;
+    this.ended = true;
     this.#controller?.abort(reason);
     for (const leave of this.#leaving ?? []) leave();
     // At least once, because work that the end itself begins is tracked after this call.
