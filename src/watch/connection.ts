@@ -28,8 +28,9 @@ import type { Hint, WatchBackend, WatchedDirectory, WatchSubscription } from '..
 import { backendFailure, hasNoEvents } from './backends/backend-failure.js';
 import { backendNamed, type BackendName } from './backends/catalog.js';
 import type { ChangeCause } from './change.js';
-import { Ticker, type TickerOptions } from './ticker.js';
+import { tickEvery } from './ticker.js';
 import type { WatcherEvent } from './watcher-events.js';
+import type { WatcherState, WatcherStatus } from './watcher-status.js';
 
 interface ConnectionOptions {
   readonly backend: BackendName | WatchBackend;
@@ -45,7 +46,7 @@ interface ConnectionOptions {
 /** Receives the hints and events of the connection. */
 interface Receiver {
   hint(cause: ChangeCause, hint?: Hint): void;
-  report(event: WatcherEvent): void;
+  emit(event: WatcherEvent): void;
 }
 
 /** A subscription that works. */
@@ -69,10 +70,14 @@ export class Connection {
   /** The attempts since the last failure. */
   #backoff: Backoff | undefined;
   #state: State = { tag: 'closed' };
-  #restarts = 0;
-  #directories: readonly WatchedDirectory[] = [];
-  #eventless: string | undefined;
   #attempt: Promise<unknown> | undefined;
+  #stopPolling: (() => void) | undefined;
+  /** What is listened to, or would be. */
+  directories: readonly WatchedDirectory[] = [];
+  /** The file system without events that some of the directories are on, if any. */
+  eventless: string | undefined;
+  /** The number of attempts to subscribe again. */
+  restarts = 0;
 
   /** @param path the watched path, for messages. */
   constructor(path: string, options: ConnectionOptions, receiver: Receiver, lifetime: Lifetime) {
@@ -82,18 +87,11 @@ export class Connection {
     this.#lifetime = lifetime;
   }
 
-  /** What is listened to, or would be. */
-  get directories(): readonly WatchedDirectory[] {
-    return this.#directories;
-  }
-
-  /** The file system without events that some of the directories are on, if any. */
-  get eventless(): string | undefined {
-    return this.#eventless;
-  }
-
-  get state(): State['tag'] {
-    return this.#state.tag;
+  /** The state of the watcher while it is running. */
+  get state(): Extract<WatcherState, 'watching' | 'recovering' | 'degraded'> {
+    const { tag } = this.#state;
+    if (tag === 'up' || tag === 'closed') return 'watching';
+    return tag === 'suspended' ? 'degraded' : tag;
   }
 
   /** The backend that is subscribed; undefined while the target is polled. */
@@ -101,14 +99,11 @@ export class Connection {
     return this.#state.tag === 'up' ? this.#state.subscribed.backend : undefined;
   }
 
-  /** Why no backend is subscribed. */
-  get error(): BackendError | undefined {
-    return 'error' in this.#state ? this.#state.error : undefined;
-  }
-
-  /** The number of attempts to subscribe again. */
-  get restarts(): number {
-    return this.#restarts;
+  /** Why no backend is subscribed, for the status; null while one is. */
+  get degraded(): WatcherStatus['degraded'] {
+    if (!('error' in this.#state)) return null;
+    const { code, message, sysctl = null } = this.#state.error;
+    return { code, message, sysctl };
   }
 
   /**
@@ -120,8 +115,8 @@ export class Connection {
     directories: readonly WatchedDirectory[],
     eventless: string | undefined,
   ): readonly string[] | Promise<readonly string[]> {
-    this.#directories = directories;
-    this.#eventless = eventless;
+    this.directories = directories;
+    this.eventless = eventless;
     const state = this.#state;
     if (state.tag === 'closed') return this.#subscribe();
     if (state.tag === 'suspended' && eventless === undefined) this.#resume(state);
@@ -147,22 +142,13 @@ export class Connection {
 
   /** Ends the connection, once the lifetime has ended. */
   close(): void {
-    Ticker.stop(this, this.#polling);
+    this.#stopPolling?.();
     if (this.#state.tag === 'up') this.#release(this.#state.subscribed.watches);
     this.#state = { tag: 'closed' };
   }
 
-  onTick(event: object): void {
-    this.#receiver.hint('poll', { event });
-  }
-
-  get #polling(): TickerOptions {
-    const { clock, pollIntervalMs: intervalMs, persistent } = this.#options;
-    return { clock, intervalMs, persistent };
-  }
-
   get #paths(): readonly string[] {
-    return this.#directories.map(({ path }) => path);
+    return this.directories.map(({ path }) => path);
   }
 
   /** Subscribes. A failure leads to polling, not to an error. */
@@ -188,7 +174,7 @@ export class Connection {
   #suspend(error: BackendError): void {
     this.#takeDown(error);
     this.#degrade(error);
-    Ticker.start(this, this.#polling);
+    this.#poll();
   }
 
   #resume(state: Extract<State, { tag: 'degraded' | 'suspended' }>): void {
@@ -215,13 +201,19 @@ export class Connection {
   #degrade(error: BackendError): void {
     const { clock, pollIntervalMs } = this.#options;
     this.#state = { tag: hasNoEvents(error) ? 'suspended' : 'degraded', error, since: clock.monotonic() };
-    this.#receiver.report({ name: 'degraded', payload: { error, pollIntervalMs } });
+    this.#receiver.emit({ name: 'degraded', payload: { error, pollIntervalMs } });
+  }
+
+  #poll(): void {
+    const { clock, pollIntervalMs: intervalMs, persistent } = this.#options;
+    const tick = (event: object): void => this.#receiver.hint('poll', { event });
+    this.#stopPolling ??= tickEvery({ clock, intervalMs, persistent }, tick);
   }
 
   /** Polls, and tries to subscribe again unless the connection is suspended. */
   #recover(): void {
     const down = this.#state;
-    Ticker.start(this, this.#polling);
+    this.#poll();
     if (down.tag !== 'recovering' && down.tag !== 'degraded') return;
     const recovery = pRetry((attempt) => this.#reconnect(attempt), {
       retries: Infinity,
@@ -242,8 +234,8 @@ export class Connection {
     this.#backoff ??= new Backoff({ firstDelayMs: restartDelayMs, maxDelayMs, random });
     const delayMs = this.#backoff.next();
     await sleep(clock, delayMs, { signal: this.#lifetime.signal, ref: persistent });
-    this.#restarts += 1;
-    this.#receiver.report({ name: 'restart', payload: { attempt, delayMs, error: down.error } });
+    this.restarts += 1;
+    this.#receiver.emit({ name: 'restart', payload: { attempt, delayMs, error: down.error } });
     try {
       await this.#connect();
     } catch (error) {
@@ -255,7 +247,7 @@ export class Connection {
     if (down.tag === 'degraded') {
       const degradedMs = clock.monotonic() - down.since;
       const backend = this.backend?.name ?? 'poll';
-      this.#receiver.report({ name: 'recovered', payload: { backend, degradedMs } });
+      this.#receiver.emit({ name: 'recovered', payload: { backend, degradedMs } });
     }
     // Something may have changed in the meantime.
     this.#receiver.hint('restart');
@@ -304,13 +296,14 @@ export class Connection {
       throw error;
     }
     subscribed = { backend, watches };
-    Ticker.stop(this, this.#polling);
+    this.#stopPolling?.();
+    this.#stopPolling = undefined;
     this.#state = { tag: 'up', subscribed, since: clock.monotonic() };
   }
 
   async #setDirectories(watches: WatchSubscription): Promise<void> {
     try {
-      await watches.setDirectories(this.#directories);
+      await watches.setDirectories(this.directories);
     } catch (error) {
       // The look that follows finds out where they are.
       if (!hasMoved(error)) throw error;
@@ -319,8 +312,8 @@ export class Connection {
 
   /** Why this backend would report no events for the target; undefined if it would. */
   #eventlessError({ name, needsKernelEvents = false }: WatchBackend): BackendError | undefined {
-    if (!needsKernelEvents || this.#eventless === undefined) return undefined;
-    const message = `Cannot watch "${this.#path}": it is on ${this.#eventless}, which reports no events; it is polled`;
+    if (!needsKernelEvents || this.eventless === undefined) return undefined;
+    const message = `Cannot watch "${this.#path}": it is on ${this.eventless}, which reports no events; it is polled`;
     return new BackendError('ERR_BACKEND_NO_EVENTS', name, message);
   }
 

@@ -1,28 +1,31 @@
-/** One look of a watcher: what is at the target, and what comparing it and listening to it need besides. */
+/** One look of a watcher: what is at the target, and what comparing it, listening to it and warning of it need besides. */
+import { basename, dirname } from 'node:path';
+
 import { errnoOf } from '../core/errno.js';
 import { nextSlice, type Steps } from '../core/steps.js';
 import type { WatchedDirectory } from '../core/watch-backend.js';
+import { haveSameDirectories, type Consulted } from '../fs/consulted.js';
 import type { Disk } from '../fs/disk.js';
-import type { Mounts } from '../fs/mounts.js';
-import type { Consulted } from '../fs/consulted.js';
-import type { Extent, Observation, Target } from '../fs/observation.js';
+import { identityOf } from '../fs/file-identity.js';
+import { staleMount, type Mounts } from '../fs/mounts.js';
+import type { Extent, Found, Observation, Target } from '../fs/observation.js';
 import type { Snapshot } from '../fs/snapshot.js';
-import type { MountedFiles } from './mounted-files.js';
 import { volumeOf } from './waits.js';
+import type { WatcherWarning } from './watcher-events.js';
 
 /** When volumes last changed, by path, ns; undefined if a volume is gone, too. */
 export type VolumeTimes = ReadonlyMap<string, bigint | undefined>;
+
+export const NO_TIMES: VolumeTimes = new Map();
 
 /** What a look has found. */
 export interface Looked {
   readonly seen: Observation;
   /** Of the volumes whose reported files it has not found. */
   readonly volumeTimes: VolumeTimes;
-  /** Where to listen. */
+  /** Where to listen. While that stays the same, looks return the same object, unless files are mounted by themselves. */
   readonly consulted: Consulted;
 }
-
-const NO_TIMES: VolumeTimes = new Map();
 
 /** Looks once. @param reported what was last reported. */
 export function* lookAt(
@@ -34,7 +37,9 @@ export function* lookAt(
   disk: Disk,
 ): Steps<Looked> {
   const seen = yield* target.look(extent, disk);
-  const volumeTimes = yield* volumesOfGone(reported, seen, disk);
+  // A single file is never gone while something is found.
+  const mayLack = seen.kind === 'found' && seen.snapshot !== reported && reported && reported.kind !== 'file';
+  const volumeTimes = mayLack ? yield* volumesOfGone(reported, seen.snapshot, disk) : NO_TIMES;
   const consulted = yield* mountedFiles.with(seen.consulted, mounts, disk);
   return { seen, volumeTimes, consulted };
 }
@@ -43,11 +48,7 @@ export function* lookAt(
  * When the volumes of reported files that are not found last changed: that shows whether the files were there in the
  * meantime.
  */
-function* volumesOfGone(reported: Snapshot | undefined, seen: Observation, disk: Disk): Steps<VolumeTimes> {
-  // A single file is never gone while something is found.
-  if (seen.kind !== 'found' || seen.snapshot === reported || !reported || reported.kind === 'file')
-    return NO_TIMES;
-  const { files } = seen.snapshot;
+function* volumesOfGone(reported: Snapshot, { files }: Snapshot, disk: Disk): Steps<VolumeTimes> {
   const times = new Map<string, bigint | undefined>();
   for (const [key, file] of reported.files) {
     const volume = files.has(key) ? undefined : volumeOf(file);
@@ -60,6 +61,48 @@ function* volumesOfGone(reported: Snapshot | undefined, seen: Observation, disk:
     }
   }
   return times;
+}
+
+/**
+ * The files of a target that are mounted by themselves (`subPath`, `docker -v file:file`). What is written into such a
+ * file is an event of the directory of its source, and not of the directory where it is mounted. So the file itself is
+ * listened to.
+ */
+export class MountedFiles {
+  #consulted: Consulted = { directories: [] };
+  #version = 0;
+  /** The mount points among the entries that were consulted, without directories that are listened to anyway. */
+  #points: readonly string[] = [];
+
+  /** What a look has consulted, and these files. */
+  *with(consulted: Consulted, mounts: Mounts, disk: Disk): Steps<Consulted> {
+    if (mounts.version !== this.#version || !haveSameDirectories(consulted, this.#consulted)) {
+      this.#consulted = consulted;
+      this.#version = mounts.version;
+      this.#points = pointsAmong(consulted, mounts);
+    }
+    if (this.#points.length === 0) return this.#consulted;
+    const files: WatchedDirectory[] = [];
+    for (const path of this.#points) {
+      yield* nextSlice();
+      try {
+        const stat = yield* disk.lstat(path);
+        if (stat?.isFile()) files.push({ path, identity: identityOf(stat), isFile: true });
+      } catch (error) {
+        if (errnoOf(error) === undefined) throw error;
+      }
+    }
+    return files.length === 0 ? this.#consulted : { directories: [...this.#consulted.directories, ...files] };
+  }
+}
+
+function pointsAmong({ directories }: Consulted, mounts: Mounts): readonly string[] {
+  const byPath = new Map(directories.map(({ path, entries }) => [path, entries]));
+  return [...mounts.byPoint.keys()].filter((point) => {
+    const directory = dirname(point);
+    if (byPath.has(point) || !byPath.has(directory)) return false;
+    return byPath.get(directory)?.includes(basename(point)) ?? true;
+  });
 }
 
 /** Whether an observation is the same as before, so that nothing has to be compared. */
@@ -80,4 +123,16 @@ export function eventlessOf(
   const own = seen.kind === 'found' ? seen.snapshot.realPath : undefined;
   const watched = directories.filter(({ path, isFile }) => isFile !== true || path === own);
   return mounts.eventlessFileSystem(watched.map(({ path }) => path));
+}
+
+/** Why what is watched is not reported in full, or never changes. */
+export function warningsOf({ snapshot, limited }: Found, mounts: Mounts): readonly WatcherWarning[] {
+  const warnings: WatcherWarning[] = [];
+  if (limited !== undefined) warnings.push({ code: 'limit', message: limited });
+  if (snapshot.kind === 'group') return warnings;
+  const { realPath } = snapshot;
+  const kind = snapshot.kind === 'file' ? 'file' : 'directory';
+  const stale = staleMount(mounts.at(realPath), realPath, kind);
+  if (stale) warnings.push({ code: 'subPath', message: stale.message });
+  return warnings;
 }

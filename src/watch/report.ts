@@ -62,20 +62,15 @@ const LOOKS_WITHOUT_EVENTS = 7;
 const NOTHING: ReadonlyMap<string, Pending> = new Map();
 const NO_KEYS: ReadonlySet<string> = new Set();
 
-/** What a comparison leads to. */
-interface Comparison {
-  /** What is to be reported, in this order. */
-  readonly events: readonly WatcherEvent[];
-  /** When a pending difference is due, so that another look is needed, monotonic ms; `Infinity` if none is pending. */
-  readonly nextAt: number;
-}
-
 /** Keeps what was last reported and what is pending. */
 export class Reporter {
+  /** What was last reported; undefined before the first report. */
+  reported: Snapshot | undefined;
+  /** When a pending difference is due, so that another look is needed, monotonic ms; `Infinity` if none is pending. */
+  nextAt = Infinity;
   readonly #options: ReporterOptions;
-  #snapshot: Snapshot;
-  /** Whether `#snapshot` is more than the assumption that nothing was there. */
-  #hasReported = false;
+  /** The assumption before the first report. */
+  readonly #nothing: MissingSnapshot;
   #unreadable: { readonly error: TargetError; readonly since: number } | undefined;
   /** The differences that the last look has seen and that are not reported yet, by key. */
   #pending = NOTHING;
@@ -85,8 +80,6 @@ export class Reporter {
   #partialSince: number | undefined;
   /** The keys that `add` and `remove` have changed and that are not reported yet. */
   #regrouped: ReadonlySet<string> = NO_KEYS;
-  /** When the next look at what is pending is due, monotonic ms. */
-  #nextAt = Infinity;
   /** When the last look ended, monotonic ms. */
   #lookedAt = 0;
   /** What the current comparison reports. */
@@ -96,13 +89,8 @@ export class Reporter {
 
   /** @param path the watched path. */
   constructor(path: string, options: ReporterOptions) {
-    this.#snapshot = new MissingSnapshot(path);
+    this.#nothing = new MissingSnapshot(path);
     this.#options = options;
-  }
-
-  /** What was last reported; undefined before the first report. */
-  get reported(): Snapshot | undefined {
-    return this.#hasReported ? this.#snapshot : undefined;
   }
 
   /** Why the target currently cannot be read, if that was reported. */
@@ -110,14 +98,9 @@ export class Reporter {
     return this.#unreadable?.error;
   }
 
-  /** Whether a difference is pending. */
-  get isPending(): boolean {
-    return this.#pending.size > 0;
-  }
-
   /** Whether retargeted links of a group wait for the others; for `groupSettleMs` at most. */
   get isPartlyRetargeted(): boolean {
-    return this.#partialSince !== undefined && this.isPending;
+    return this.#partialSince !== undefined && this.nextAt < Infinity;
   }
 
   /** Whether everything that `add` and `remove` have changed has been reported. */
@@ -125,8 +108,13 @@ export class Reporter {
     return this.#regrouped.size === 0;
   }
 
+  /** What is compared with. */
+  get #last(): Snapshot {
+    return this.reported ?? this.#nothing;
+  }
+
   /** Compares what a look has found. @param volumeTimes of volumes whose reported files were not found. */
-  consider(seen: StableObservation, look: Look, volumeTimes: VolumeTimes): Comparison {
+  consider(seen: StableObservation, look: Look, volumeTimes: VolumeTimes): readonly WatcherEvent[] {
     this.#events = [];
     this.#lookedAt = look.now;
     this.#volumeTimes = volumeTimes;
@@ -134,8 +122,9 @@ export class Reporter {
     this.#pending = NOTHING;
     const readableAt = this.#considerReadability(seen, before, look);
     const filesAt = seen.kind === 'unreadable' ? Infinity : this.#considerFiles(seen, before, look);
-    this.#nextAt = Math.min(readableAt, filesAt, look.now + this.#longestDelay(look.cause));
-    return { events: this.#events, nextAt: this.#nextAt };
+    const isPending = this.#pending.size > 0;
+    this.nextAt = isPending ? Math.min(readableAt, filesAt, this.#checkedAt(look)) : Infinity;
+    return this.#events;
   }
 
   /**
@@ -145,14 +134,15 @@ export class Reporter {
    * @param seen what was considered last.
    */
   pathsDueAt(now: number, seen: Observation | undefined): string[] {
-    if (!this.isPending) return [];
-    const isNext = now >= this.#nextAt;
+    if (this.nextAt === Infinity) return [];
+    const isNext = now >= this.nextAt;
     const found = seen?.kind === 'found' ? seen : undefined;
     const files = found?.snapshot.files;
+    const known = this.#last.files;
     const volumes = new Set<string>();
     const paths = [...this.#pending].flatMap(([key, { dueAt }]) => {
       if (!isNext && (dueAt <= this.#lookedAt || dueAt > now + POSTPONED_MS)) return [];
-      const file = files?.get(key) ?? this.#snapshot.files.get(key);
+      const file = files?.get(key) ?? known.get(key);
       if (!file) return found?.unreadable?.path ?? [];
       const volume = volumeOf(file);
       if (volume !== undefined && found?.unlinked?.has(volume)) volumes.add(volume);
@@ -162,10 +152,10 @@ export class Reporter {
   }
 
   /** Without events, only more looks tell that what is gone was there in the meantime. */
-  #longestDelay(cause: ChangeCause): number {
+  #checkedAt({ cause, now }: Look): number {
     if (cause !== 'poll' && cause !== 'resync') return Infinity;
     const isAnyGone = [...this.#pending.values()].some(({ appearance }) => appearance === undefined);
-    return isAnyGone ? this.#options.missingGraceMs / LOOKS_WITHOUT_EVENTS : Infinity;
+    return isAnyGone ? now + this.#options.missingGraceMs / LOOKS_WITHOUT_EVENTS : Infinity;
   }
 
   /** Returns when `unreadable` is due, monotonic ms; `Infinity` if it is not pending. */
@@ -194,8 +184,9 @@ export class Reporter {
   /** Returns when the next difference of the files is due. */
   #considerFiles(seen: SeenFiles, before: ReadonlyMap<string, Pending>, look: Look): number {
     const { cause, now } = look;
-    const snapshot = seen.kind === 'missing' ? new MissingSnapshot(this.#snapshot.path) : seen.snapshot;
-    const [known, files] = [this.#snapshot.files, snapshot.files];
+    const last = this.#last;
+    const snapshot = seen.kind === 'missing' ? new MissingSnapshot(last.path) : seen.snapshot;
+    const [known, files] = [last.files, snapshot.files];
     const difference = differenceOf(known, files, FileSnapshot.haveSameContent);
     if (seen.isRegrouped || this.#regrouped.size > 0) {
       // What is no difference any more, such as an added file that was removed again, will not be reported.
@@ -203,9 +194,9 @@ export class Reporter {
       this.#regrouped = new Set(keysOf(difference).filter(isAwaited));
     }
     const reported = {
-      snapshot: this.#snapshot,
+      snapshot: last,
       files: known,
-      isAssumed: !this.#hasReported,
+      isAssumed: this.reported === undefined,
       regrouped: this.#regrouped,
     };
     const seenAt = this.#options.clock.now() - (now - look.beganAt);
@@ -232,7 +223,7 @@ export class Reporter {
 
   /** A file that is gone: when its volume last changed, if it comes from one. */
   #goneAt(key: string): string | undefined {
-    const time = this.#volumeTimes.get(volumeOf(this.#snapshot.files.get(key)) ?? '');
+    const time = this.#volumeTimes.get(volumeOf(this.#last.files.get(key)) ?? '');
     return time === undefined ? undefined : `gone ${time}`;
   }
 
@@ -263,22 +254,21 @@ export class Reporter {
 
   /** Which files of a directory or tree are due. */
   #dueInDirectory(pending: ReadonlyMap<string, Pending>, files: Files, look: Look): Due {
-    const volume = (key: string): string | undefined =>
-      volumeOf(files.get(key) ?? this.#snapshot.files.get(key));
-    if (!this.#hasReported) return dueAtFirst(pending, volume, look.now);
+    const volume = (key: string): string | undefined => volumeOf(files.get(key) ?? this.#last.files.get(key));
+    if (!this.reported) return dueAtFirst(pending, volume, look.now);
     return dueEach(pending, this.#options.settleMs, volume, (key) => this.#regrouped.has(key), look);
   }
 
   /** When the retargeted links of a group are due, even if others have not been retargeted. */
   #othersAt(files: Files, now: number): number {
-    const isPartial = isPartlyRetargeted(this.#snapshot.files, files);
+    const isPartial = isPartlyRetargeted(this.#last.files, files);
     this.#partialSince = isPartial ? (this.#partialSince ?? now) : undefined;
     return this.#partialSince === undefined ? now : this.#partialSince + this.#options.groupSettleMs;
   }
 
   /** Whether each file is reported when it is due: only in a directory or tree that is new, or was one before. */
   #reportsEachFile({ kind }: Snapshot): boolean {
-    const before = this.#snapshot.kind;
+    const before = this.#last.kind;
     return (kind === 'tree' || kind === 'directory') && (before === 'missing' || before === kind);
   }
 
@@ -294,11 +284,11 @@ export class Reporter {
     const known = new Map(files);
     for (const key of keysOf(difference)) {
       if (due.has(key)) continue;
-      const before = this.#snapshot.files.get(key);
+      const before = this.#last.files.get(key);
       if (before) known.set(key, before);
       else known.delete(key);
     }
-    const like = (snapshot.kind === 'missing' ? this.#snapshot : snapshot) as SetSnapshot;
+    const like = (snapshot.kind === 'missing' ? this.#last : snapshot) as SetSnapshot;
     const { kind, path, realPath, revision } = like;
     const part = new SetSnapshot({ kind, path, realPath, revision, files: known });
     this.#report(
@@ -311,9 +301,8 @@ export class Reporter {
 
   /** Reports the current state. */
   #report(snapshot: Snapshot, difference: KeyDifference, cause: ChangeCause, now: number): void {
-    const previous = this.#snapshot;
-    this.#snapshot = snapshot;
-    this.#hasReported = true;
+    const previous = this.#last;
+    this.reported = snapshot;
     // If something was found, `readable` was reported before, or a part is still unreadable.
     if (this.#unreadable && snapshot.kind === 'missing') this.#readable(now);
     if (!isEmpty(difference) || previous.kind !== snapshot.kind) {

@@ -32,7 +32,8 @@ import { Backoff } from '../core/backoff.js';
 import type { Scheduled } from '../core/clock.js';
 import { isTurnSpent, startTurnBudget } from '../core/event-loop.js';
 import type { Lifetime } from '../core/lifetime.js';
-import { run } from '../core/steps.js';
+import { NextOutcome } from '../core/outcome.js';
+import { run, wait, type Answer, type Steps } from '../core/steps.js';
 import { operations } from '../core/telemetry.js';
 import type { Hint } from '../core/watch-backend.js';
 import { answersOf, Disk } from '../fs/disk.js';
@@ -41,21 +42,33 @@ import { Mounts } from '../fs/mounts.js';
 import { wider, type Extent, type Observation, type Target } from '../fs/observation.js';
 import type { Snapshot } from '../fs/snapshot.js';
 import { TargetError } from '../fs/target-error.js';
-import { Activity } from './activity.js';
 import { mergeCauses, type Change, type ChangeCause } from './change.js';
 import { Connection } from './connection.js';
-import { eventlessOf, isSameObservation, lookAt, type Looked, type VolumeTimes } from './look.js';
-import { MountedFiles } from './mounted-files.js';
+import {
+  eventlessOf,
+  isSameObservation,
+  lookAt,
+  MountedFiles,
+  NO_TIMES,
+  warningsOf,
+  type Looked,
+  type VolumeTimes,
+} from './look.js';
+import type { Look } from './pending.js';
 import { Reporter, type StableObservation } from './report.js';
-import { Ticker, type TickerOptions } from './ticker.js';
+import { tickEvery } from './ticker.js';
 import { inNextTurn, notInNextTurn } from './turns.js';
-import { Warnings } from './warnings.js';
-import type { WatcherEvent } from './watcher-events.js';
+import type { WatcherEvent, WatcherWarning } from './watcher-events.js';
 import type { ResolvedWatcherOptions } from './watcher-options.js';
-import type { WatcherState, WatcherStatus } from './watcher-status.js';
+import type { WatcherStatus } from './watcher-status.js';
 
 /** The session's part of the status. */
 type SessionStatus = Omit<WatcherStatus, 'name' | 'path' | 'state' | 'lastError'>;
+
+/** What a session has done so far. */
+type Counts = {
+  -readonly [K in 'checks' | 'changes' | 'resyncs' | 'lastChangeAt' | 'lastCheckAt']: WatcherStatus[K];
+};
 
 /** What a look has led to. */
 export type LookResult = 'unchanged' | 'changed' | 'unstable';
@@ -71,35 +84,36 @@ const checks = operations.check;
 
 /** Looks, reports and listens on behalf of one watcher. */
 export class Session {
+  readonly emit: (event: WatcherEvent) => void;
   readonly #target: Target;
   readonly #options: ResolvedWatcherOptions;
   readonly #lifetime: Lifetime;
-  readonly #emit: (event: WatcherEvent) => void;
   readonly #trace: (cause: ChangeCause, look: () => Promise<LookResult>) => Promise<LookResult>;
   readonly #reporter: Reporter;
   readonly #connection: Connection;
-  readonly #warnings: Warnings;
-  readonly #activity: Activity;
+  readonly #mountedFiles = new MountedFiles();
   #state: 'closed' | 'idle' | 'waiting' | 'looking' = 'closed';
   /** The cause of the next look; undefined: none is requested. */
   #cause: ChangeCause | undefined;
   #extent: Extent = 'hints';
-  /** When the current look began, monotonic ms. */
-  #beganAt = 0;
   /** The last observation that was compared. */
   #seen: Observation | undefined;
-  readonly #mountedFiles = new MountedFiles();
-  /** Another look, when a pending difference is due. */
-  #nextLook: Scheduled | undefined;
-  /** The version of the mount table at the last look. */
-  #mountsVersion = 0;
   /** What the looks of a resync have found, in one turn each. It is compared once two of them have found the same. */
   #unconfirmed: readonly Observation[] = [];
+  /** The version of the mount table at the last look. */
+  #mountsVersion = 0;
+  #warnings: readonly WatcherWarning[] = [];
+  /** Another look, when a pending difference is due. */
+  #nextLook: Scheduled | undefined;
   /** Set while every look finds the target replaced during each attempt. */
   #retries: Backoff | undefined;
   #retry: Scheduled | undefined;
-  /** How many changes there were when the current look began. */
-  #changesBefore = 0;
+  #stopResync: (() => void) | undefined;
+  /** The end of the current look or, if there is none, of the next one. */
+  readonly #looked = new NextOutcome<void>();
+  /** When the last look ended, monotonic ms; before the first one, the start. */
+  #lookedAt: number | undefined;
+  readonly #counts: Counts = { checks: 0, changes: 0, resyncs: 0, lastChangeAt: null, lastCheckAt: null };
 
   /**
    * @param emit emits an event; `error` is for a failure that does not recover by itself.
@@ -115,10 +129,8 @@ export class Session {
     this.#target = target;
     this.#options = options;
     this.#lifetime = lifetime;
-    this.#emit = emit;
+    this.emit = emit;
     this.#trace = trace;
-    this.#warnings = new Warnings((payload) => emit({ name: 'warning', payload }));
-    this.#activity = new Activity(options.clock);
     this.#connection = new Connection(target.path, options, this, lifetime);
     this.#reporter = new Reporter(target.path, options);
   }
@@ -129,31 +141,27 @@ export class Session {
   }
 
   /** The state while it is running. */
-  get state(): Extract<WatcherState, 'watching' | 'recovering' | 'degraded'> {
-    const { state } = this.#connection;
-    if (state === 'recovering' || state === 'degraded') return state;
-    return state === 'suspended' ? 'degraded' : 'watching';
+  get state(): Connection['state'] {
+    return this.#connection.state;
   }
 
   status(): SessionStatus {
-    const { error, backend, restarts } = this.#connection;
+    const { backend, degraded, restarts, directories } = this.#connection;
     const { reported, unreadable } = this.#reporter;
     const isRunning = this.#state !== 'closed';
-    const { resyncIntervalMs, pollIntervalMs } = this.#options;
+    const { clock, resyncIntervalMs, pollIntervalMs } = this.#options;
     const pollsOnly = backend ? null : pollIntervalMs;
     return {
       target: unreadable ? 'unreadable' : (reported?.kind ?? null),
       revision: reported?.revision ?? null,
       backend: isRunning ? (backend?.name ?? 'poll') : null,
-      degraded:
-        isRunning && error
-          ? { code: error.code, message: error.message, sysctl: error.sysctl ?? null }
-          : null,
+      degraded: isRunning ? degraded : null,
       restarts,
-      ...this.#activity.status(),
+      ...this.#counts,
+      sinceLastCheckMs: this.#lookedAt === undefined ? null : clock.monotonic() - this.#lookedAt,
       checkIntervalMs: isRunning ? (resyncIntervalMs > 0 ? resyncIntervalMs : pollsOnly) : null,
-      watchedDirectories: this.#connection.directories.map(({ path }) => path),
-      warnings: this.#warnings.current,
+      watchedDirectories: directories.map(({ path }) => path),
+      warnings: this.#warnings,
     };
   }
 
@@ -170,77 +178,63 @@ export class Session {
    * written, or is replaced all the time.
    */
   async start(): Promise<void> {
+    const { fs, clock, resyncIntervalMs: intervalMs, persistent } = this.#options;
     this.#state = 'idle';
-    this.#activity.start();
-    for (const path of this.#target.paths) await Mounts.of(this.#options.fs).ask(path);
+    this.#lookedAt = clock.monotonic();
+    for (const path of this.#target.paths) await Mounts.of(fs).ask(path);
     await this.#lookNow('start', 'all');
-    while (!this.#lifetime.ended && !this.reported && this.#reporter.isPending)
-      await this.#activity.nextLook();
+    await this.#until(() => this.reported !== undefined || this.#reporter.nextAt === Infinity);
     // The time of a pending difference may have come while the look went on.
-    if (this.#cause !== undefined) await this.#activity.nextLook();
-    if (!this.#lifetime.ended && this.#resync.intervalMs > 0) Ticker.start(this, this.#resync);
+    const { checks } = this.#counts;
+    await this.#until(() => this.#cause === undefined || this.#counts.checks > checks);
+    if (this.#lifetime.ended || intervalMs === 0) return;
+    const tick = (event: object): void => this.#request('resync', 'resync', event);
+    this.#stopResync = tickEvery({ clock, intervalMs, persistent }, tick);
   }
 
   /** Resolves when a look at everything, begun after this call, has ended, and links of a group no longer wait. */
   async check(): Promise<void> {
     await this.#lookNow('check', 'all');
-    while (!this.#lifetime.ended && this.#reporter.isPartlyRetargeted) await this.#activity.nextLook();
+    await this.#until(() => !this.#reporter.isPartlyRetargeted);
   }
 
   /** Resolves when everything that `add` and `remove` changed has been reported, or that the target is unreadable. */
   async regrouped(): Promise<void> {
     await this.#lookNow('check', 'hints');
-    while (!this.#lifetime.ended && !this.#isRegroupReported) await this.#activity.nextLook();
+    await this.#until(() => {
+      const { isRegroupReported, unreadable } = this.#reporter;
+      return this.#seen?.kind === 'unreadable' ? unreadable !== undefined : isRegroupReported;
+    });
   }
 
   /** Resolves when no look is requested or under way, and no attempt to subscribe is under way. */
   async idle(): Promise<void> {
     await this.#connection.idle();
-    while (this.#state === 'waiting' || this.#state === 'looking') await this.#activity.nextLook();
+    while (this.#state === 'waiting' || this.#state === 'looking') await this.#looked.promise;
   }
 
   /** Ends the session, once the lifetime has ended. A look that is under way may never end, so it is not awaited. */
   close(): void {
     this.#state = 'closed';
-    Ticker.stop(this, this.#resync);
+    this.#stopResync?.();
     notInNextTurn(this.#look);
     this.#retry?.cancel();
     this.#nextLook?.cancel();
     this.#connection.close();
-    this.#activity.close();
-  }
-
-  report(event: WatcherEvent): void {
-    if (event.name === 'change') this.#activity.changed(event.payload);
-    this.#emit(event);
+    this.#looked.resolve();
   }
 
   /** Something may have happened, where the hint says or anywhere. */
   hint(cause: ChangeCause, hint?: Hint): void {
-    if (this.#state === 'closed') return;
     const isAnywhere = hint?.path === undefined;
     if (!isAnywhere) this.#target.touch(hint.path);
     this.#request(cause, isAnywhere ? 'all' : 'hints', hint?.event);
   }
 
-  onTick(event: object): void {
-    this.#request('resync', 'resync', event);
-  }
-
-  get #isRegroupReported(): boolean {
-    const { isRegroupReported, unreadable } = this.#reporter;
-    return this.#seen?.kind === 'unreadable' ? unreadable !== undefined : isRegroupReported;
-  }
-
-  get #resync(): TickerOptions {
-    const { clock, resyncIntervalMs: intervalMs, persistent } = this.#options;
-    return { clock, intervalMs, persistent };
-  }
-
   #request(cause: ChangeCause, extent: Extent, event?: object): void {
     if (this.#state === 'closed') return;
     this.#extent = this.#cause === undefined ? extent : wider(this.#extent, extent);
-    this.#cause = mergeCauses(this.#cause ?? cause, cause);
+    this.#cause = this.#cause === undefined ? cause : mergeCauses(this.#cause, cause);
     if (this.#state !== 'idle') return;
     if (isTurnSpent()) this.#wait();
     else this.#look(event);
@@ -251,10 +245,16 @@ export class Session {
     inNextTurn(this.#look);
   }
 
-  async #lookNow(cause: ChangeCause, extent: Extent): Promise<void> {
-    const ended = this.#activity.newLook();
+  /** Resolves when a look that begins after this call has ended. */
+  #lookNow(cause: ChangeCause, extent: Extent): Promise<void> {
+    const checks = this.#counts.checks + (this.#state === 'looking' ? 2 : 1);
     this.#request(cause, extent);
-    await ended;
+    return this.#until(() => this.#counts.checks >= checks);
+  }
+
+  /** Resolves when this is so after a look, or at the end. */
+  async #until(isSo: () => boolean): Promise<void> {
+    while (!this.#lifetime.ended && !isSo()) await this.#looked.promise;
   }
 
   /** Makes one look for all requests. */
@@ -264,27 +264,20 @@ export class Session {
     this.#cause = undefined;
     if (cause === undefined) return;
     this.#state = 'looking';
-    this.#activity.lookBegins();
-    this.#changesBefore = this.#activity.changes;
     try {
       // Without a subscriber nothing has to be awaited.
-      const looked = checks.hasSubscribers
-        ? this.#trace(cause, async () => this.#resultOf(await this.#round(cause, extent, event, 1)))
-        : this.#round(cause, extent, event, 1);
-      if (looked instanceof Promise) looked.then(this.#end, this.#failed);
+      const result = checks.hasSubscribers
+        ? this.#trace(cause, async () => run(this.#rounds(cause, extent, event)))
+        : run(this.#rounds(cause, extent, event));
+      if (result instanceof Promise) result.then(this.#end, this.#failed);
       else this.#end();
     } catch (error) {
       this.#failed(error);
     }
   };
 
-  #resultOf(isStable: boolean): LookResult {
-    if (!isStable) return 'unstable';
-    return this.#activity.changes > this.#changesBefore ? 'changed' : 'unchanged';
-  }
-
   readonly #failed = (error: unknown): void => {
-    this.#emit({ name: 'error', payload: error as ListenerError });
+    this.emit({ name: 'error', payload: error as ListenerError });
     this.#end();
   };
 
@@ -295,68 +288,72 @@ export class Session {
     startTurnBudget();
     // In a later turn: if every look causes another hint, everything else must still get its turn.
     if (this.#cause !== undefined) this.#wait();
-    this.#activity.lookEnds();
+    const { clock } = this.#options;
+    this.#counts.checks += 1;
+    this.#counts.lastCheckAt = clock.now();
+    this.#lookedAt = clock.monotonic();
+    this.#looked.resolve();
   };
 
-  /** Looks once, and again if that consulted new directories. Returns whether the target was stable. */
-  #round(
-    cause: ChangeCause,
-    extent: Extent,
-    event: object | undefined,
-    round: number,
-  ): boolean | Promise<boolean> {
+  /** Looks once, and again if that consulted new directories. */
+  *#rounds(cause: ChangeCause, extent: Extent, event: object | undefined): Steps<LookResult> {
     const { fs, clock } = this.#options;
     const mounts = Mounts.of(fs);
-    this.#beganAt = clock.monotonic();
-    for (const path of this.#reporter.pathsDueAt(this.#beganAt, this.#seen)) this.#target.touch(path);
-    const disk = new Disk(fs, mounts, clock, event && answersOf(event, fs));
-    const look = lookAt(this.#target, extent, this.reported, this.#mountedFiles, mounts, disk);
-    const looked = run(look, () => this.#state === 'closed');
-    return looked instanceof Promise
-      ? looked.then((found) => this.#found(found, cause, mounts, round))
-      : this.#found(looked, cause, mounts, round);
+    const { changes } = this.#counts;
+    for (let round = 1; !this.#lifetime.ended; round += 1) {
+      if (round > MAX_ROUNDS) return this.#lookLater(cause);
+      const beganAt = clock.monotonic();
+      for (const path of this.#reporter.pathsDueAt(beganAt, this.#seen)) this.#target.touch(path);
+      const disk = new Disk(fs, mounts, clock, event && round === 1 ? answersOf(event, fs) : undefined);
+      const { reported } = this.#reporter;
+      const steps = lookAt(this.#target, extent, reported, this.#mountedFiles, mounts, disk);
+      const looked = yield* wait(run(steps, () => this.#lifetime.ended));
+      if (this.#state === 'closed') break;
+      const look = { cause, number: this.#counts.checks, beganAt, now: clock.monotonic() };
+      const { seen } = looked;
+      if (seen.kind === 'unstable') return this.#unstable(look);
+      const opened = yield* wait(this.#found(seen, looked, look, mounts));
+      if (opened.length === 0) break;
+      for (const path of opened) this.#target.touch(path);
+      cause = this.#afterStart(cause);
+      extent = 'hints';
+    }
+    this.#retry?.cancel();
+    this.#retries = undefined;
+    return this.#counts.changes > changes ? 'changed' : 'unchanged';
   }
 
-  #found(looked: Looked, cause: ChangeCause, mounts: Mounts, round: number): boolean | Promise<boolean> {
-    if (this.#state === 'closed') return true;
-    const { seen, volumeTimes, consulted } = looked;
-    if (seen.kind === 'unstable') return this.#unstable(cause);
-    const isNew = !isSameObservation(seen, this.#seen) || this.#reporter.isPending;
+  /** Compares what a look has found, and listens to what it has consulted. Returns what was not watched before. */
+  #found(
+    seen: StableObservation,
+    { volumeTimes, consulted }: Looked,
+    look: Look,
+    mounts: Mounts,
+  ): Answer<readonly string[]> {
+    const isNew = !isSameObservation(seen, this.#seen) || this.#reporter.nextAt < Infinity;
     // Most looks find nothing new to listen to: then the array stays the same, too.
     const isElsewhere = !haveSameDirectories(consulted, this.#connection);
     // A change made in this turn causes its event in the next turn, in a directory that this look may no longer consult. A
     // resync should find only what no event reports.
     const isConfirmed =
       isSameObservation(seen, this.#unconfirmed.at(-1)) || this.#unconfirmed.length === MAX_ROUNDS;
-    if ((isNew || isElsewhere) && cause === 'resync' && !isConfirmed) {
+    if ((isNew || isElsewhere) && look.cause === 'resync' && !isConfirmed) {
       this.#unconfirmed = [...this.#unconfirmed, seen];
       this.#request('resync', 'hints');
-      return true;
+      return [];
     }
-    this.#seen = seen;
-    if (isNew) this.#compare(seen, cause, volumeTimes);
-    // A listener may have closed the watcher.
-    if (this.#lifetime.ended) return true;
-    this.#unconfirmed = [];
-    const { directories } = isElsewhere ? consulted : this.#connection;
+    if (isNew) this.#compare(seen, look, volumeTimes);
     // The same observation may come through a mount that was not in the table before.
     const areMountsNew = mounts.version !== this.#mountsVersion;
+    if (seen.kind === 'found' && (isNew || isElsewhere || areMountsNew)) this.#warn(warningsOf(seen, mounts));
+    // A listener may have closed the watcher.
+    if (this.#lifetime.ended) return [];
+    this.#unconfirmed = [];
     this.#mountsVersion = mounts.version;
+    const { directories } = isElsewhere ? consulted : this.#connection;
     const eventless =
       isElsewhere || areMountsNew ? eventlessOf(seen, directories, mounts) : this.#connection.eventless;
-    if (seen.kind === 'found' && (isNew || isElsewhere || areMountsNew)) this.#warnings.found(seen, mounts);
-    const opened = this.#connection.listen(directories, eventless);
-    return opened instanceof Promise
-      ? opened.then((paths) => this.#listening(paths, cause, round))
-      : this.#listening(opened, cause, round);
-  }
-
-  /** @param opened the directories that were not watched before. */
-  #listening(opened: readonly string[], cause: ChangeCause, round: number): boolean | Promise<boolean> {
-    if (opened.length === 0 || this.#lifetime.ended) return this.#stable();
-    if (round === MAX_ROUNDS) return this.#lookLater(cause);
-    for (const path of opened) this.#target.touch(path);
-    return this.#round(this.#afterStart(cause), 'hints', undefined, round + 1);
+    return this.#connection.listen(directories, eventless);
   }
 
   /** What a later look finds first is not a change of the start. */
@@ -364,44 +361,50 @@ export class Session {
     return cause === 'start' ? (this.#connection.backend?.name ?? 'poll') : cause;
   }
 
-  #stable(): true {
-    this.#retry?.cancel();
-    this.#retries = undefined;
-    return true;
-  }
-
-  #lookLater(cause: ChangeCause): false {
+  #lookLater(cause: ChangeCause): LookResult {
     const { clock, random, persistent } = this.#options;
     this.#retries ??= new Backoff({ firstDelayMs: FIRST_RETRY_MS, maxDelayMs: LONGEST_RETRY_MS, random });
     this.#retry?.cancel();
-    this.#retry = clock.schedule(() => this.hint(cause), this.#retries.next(), { ref: persistent });
-    return false;
+    const lookAgain = (): void => this.#request(cause, 'all');
+    this.#retry = clock.schedule(lookAgain, this.#retries.next(), { ref: persistent });
+    return 'unstable';
   }
 
-  #unstable(cause: ChangeCause): false {
-    this.#lookLater(cause);
+  #unstable(look: Look): LookResult {
     const { path } = this.#target;
     const message = `Cannot read "${path}": it was replaced during every attempt to read it; the watcher tries again`;
     const error = new TargetError('ERR_TARGET_IO', path, message);
-    this.#seen = { kind: 'unreadable', error, consulted: { directories: [] } };
-    this.#compare(this.#seen, cause, new Map());
-    return false;
+    // First, because a listener may close the watcher.
+    const result = this.#lookLater(look.cause);
+    this.#compare({ kind: 'unreadable', error, consulted: { directories: [] } }, look, NO_TIMES);
+    return result;
   }
 
   /** Compares, reports what is due, and looks again when something else is. */
-  #compare(seen: StableObservation, cause: ChangeCause, volumeTimes: VolumeTimes): void {
+  #compare(seen: StableObservation, look: Look, volumeTimes: VolumeTimes): void {
     const { clock, persistent } = this.#options;
-    const now = clock.monotonic();
+    this.#seen = seen;
     this.#nextLook?.cancel();
-    const { events, nextAt } = this.#reporter.consider(
-      seen,
-      { cause, number: this.#activity.checks, beganAt: this.#beganAt, now },
-      volumeTimes,
-    );
-    for (const event of events) this.report(event);
+    for (const event of this.#reporter.consider(seen, look, volumeTimes)) {
+      if (event.name === 'change') {
+        this.#counts.changes += 1;
+        this.#counts.lastChangeAt = clock.now();
+        if (event.payload.cause === 'resync') this.#counts.resyncs += 1;
+      }
+      this.emit(event);
+    }
     // A listener may have closed the watcher.
+    const { nextAt } = this.#reporter;
     if (nextAt === Infinity || this.#lifetime.ended) return;
-    const lookAgain = (): void => this.#request(this.#afterStart(cause), 'hints');
-    this.#nextLook = clock.schedule(lookAgain, nextAt - now, { ref: persistent });
+    const lookAgain = (): void => this.#request(this.#afterStart(look.cause), 'hints');
+    this.#nextLook = clock.schedule(lookAgain, nextAt - look.now, { ref: persistent });
+  }
+
+  /** Each warning is emitted when it is new. */
+  #warn(warnings: readonly WatcherWarning[]): void {
+    const before = this.#warnings.map(({ message }) => message);
+    this.#warnings = warnings;
+    for (const payload of warnings)
+      if (!before.includes(payload.message)) this.emit({ name: 'warning', payload });
   }
 }

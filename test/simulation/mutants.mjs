@@ -203,27 +203,27 @@ export const MUTANTS = [
   [
     'nothing is looked at again after it is listened to',
     session,
-    'if (opened.length === 0 || this.#lifetime.ended) return this.#stable();',
-    'if (opened.length >= 0) return this.#stable();',
+    'if (opened.length === 0) break;',
+    'if (opened.length >= 0) break;',
   ],
   ['a hint during a look is forgotten', session, 'if (this.#cause !== undefined) this.#wait();', ''],
   [
     "a resync's find is not confirmed",
     session,
-    "if ((isNew || isElsewhere) && cause === 'resync' && !isConfirmed) {",
+    "if ((isNew || isElsewhere) && look.cause === 'resync' && !isConfirmed) {",
     'if (false) {',
   ],
   [
     'a pending difference is not looked at again',
     session,
-    'this.#nextLook = clock.schedule(lookAgain, nextAt - now, { ref: persistent });',
+    'this.#nextLook = clock.schedule(lookAgain, nextAt - look.now, { ref: persistent });',
     'void [lookAgain, persistent];',
   ],
   [
     'a look for another event reports what it has not visited',
     session,
-    'for (const path of this.#reporter.pathsDueAt(this.#beganAt, this.#seen)) this.#target.touch(path);',
-    "if (cause !== 'fs')\n      for (const path of this.#reporter.pathsDueAt(this.#beganAt, this.#seen)) this.#target.touch(path);",
+    'for (const path of this.#reporter.pathsDueAt(beganAt, this.#seen)) this.#target.touch(path);',
+    "if (cause !== 'fs')\n      for (const path of this.#reporter.pathsDueAt(beganAt, this.#seen)) this.#target.touch(path);",
   ],
   [
     'close() leaves the timer of a pending difference',
@@ -273,13 +273,13 @@ export const MUTANTS = [
   [
     'start() does not wait for the first report',
     session,
-    'while (!this.#lifetime.ended && !this.reported && this.#reporter.isPending)\n      await this.#activity.nextLook();',
+    'await this.#until(() => this.reported !== undefined || this.#reporter.nextAt === Infinity);',
     '',
   ],
   [
     'check() does not wait for the other links of a group',
     session,
-    'while (!this.#lifetime.ended && this.#reporter.isPartlyRetargeted) await this.#activity.nextLook();',
+    'await this.#until(() => !this.#reporter.isPartlyRetargeted);',
     '',
   ],
   [
@@ -490,7 +490,7 @@ export const MUTANTS = [
   ],
   [
     'a file that is mounted by itself is not listened to',
-    'watch/mounted-files.ts',
+    'watch/look.ts',
     'if (stat?.isFile()) files.push({ path, identity: identityOf(stat), isFile: true });',
     '',
   ],

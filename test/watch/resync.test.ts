@@ -6,7 +6,7 @@ import { expect, onTestFinished, test } from 'vitest';
 
 import { nextTurn } from '../../src/core/event-loop.js';
 import { operations } from '../../src/core/telemetry.js';
-import { Ticker } from '../../src/watch/ticker.js';
+import { tickEvery } from '../../src/watch/ticker.js';
 import { faultyFileSystem } from '../support/faulty-file-system.js';
 import { slowFs } from '../support/intercepted-fs.js';
 import { openScene } from '../support/open-scene.js';
@@ -37,26 +37,24 @@ test.each([
   // Ticks before the watcher, so this comes right before the check of the resync, or in the turn after that.
   let version = 0;
   let published = Promise.resolve();
-  const publisher = {
-    onTick: () => {
-      const turns = version % 2;
-      version += 1;
-      published = nextTurn()
-        .then(() => (turns > 0 ? nextTurn() : undefined))
-        .then(() => {
-          volume.publish({ key: `${version}`, second: `${version}` });
-        });
-    },
+  const publish = () => {
+    const turns = version % 2;
+    version += 1;
+    published = nextTurn()
+      .then(() => (turns > 0 ? nextTurn() : undefined))
+      .then(() => {
+        volume.publish({ key: `${version}`, second: `${version}` });
+      });
   };
   const ticker = { clock, intervalMs: options.resyncIntervalMs, persistent: options.persistent };
-  Ticker.start(publisher, ticker);
+  const stop = tickEvery(ticker, publish);
   await scene.watch(targets.length === 1 ? targets.join() : targets, options);
   for (let round = 1; round <= 20; round += 1) {
     await clock.advance(options.resyncIntervalMs);
     await published;
     await scene.until(() => scene.changes.length > round);
   }
-  Ticker.stop(publisher, ticker);
+  stop();
   await scene.watcher.idle();
 
   expect(scene.causes).toEqual(['start', ...Array.from({ length: 20 }, () => 'fs')]);

@@ -1,7 +1,7 @@
 import { FakeClock } from 'resilient-watcher/testing';
 import { expect, test } from 'vitest';
 
-import { Ticker } from '../../src/watch/ticker.js';
+import { tickEvery } from '../../src/watch/ticker.js';
 
 function tickerOnFakeTime() {
   const clock = new FakeClock();
@@ -18,13 +18,15 @@ function tickerOnFakeTime() {
   const ticks: string[] = [];
   const ticker = (name: string, onTick?: () => void, intervalMs = 1_000) => {
     const options = { clock: counting, intervalMs, persistent: true };
-    const ticking = {
-      onTick() {
-        ticks.push(name);
-        onTick?.();
-      },
+    const tick = () => {
+      ticks.push(name);
+      onTick?.();
     };
-    return { start: () => Ticker.start(ticking, options), stop: () => Ticker.stop(ticking, options) };
+    let stop = () => {};
+    const start = () => {
+      stop = tickEvery(options, tick);
+    };
+    return { start, stop: () => stop() };
   };
   return { clock, ticks, ticker, scheduled: () => scheduled };
 }

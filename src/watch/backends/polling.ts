@@ -1,5 +1,5 @@
 import type { Clock } from '../../core/clock.js';
-import { Ticker, type Ticking } from '../ticker.js';
+import { tickEvery } from '../ticker.js';
 import type { WatchBackend } from '../../core/watch-backend.js';
 
 /** The backend `poll`: a hint every `intervalMs`. */
@@ -7,13 +7,8 @@ export function pollingBackend(clock: Clock, intervalMs: number): WatchBackend {
   return {
     name: 'poll',
     subscribe(sink, { persistent }) {
-      const ticking: Ticking = { onTick: (event) => sink.hint({ event }) };
-      const options = { clock, intervalMs, persistent };
-      Ticker.start(ticking, options);
-      return {
-        setDirectories: () => [],
-        close: () => Ticker.stop(ticking, options),
-      };
+      const close = tickEvery({ clock, intervalMs, persistent }, (event) => sink.hint({ event }));
+      return { setDirectories: () => [], close };
     },
   };
 }
