@@ -72,7 +72,7 @@ export function noAnswers(): Answers {
 
 /** The disk as one look sees it. */
 export class Disk {
-  /** Stands for what looks of the same event share; undefined if they share nothing. */
+  /** What looks of the same event share; undefined if they share nothing. */
   readonly shared: Answers | undefined;
   readonly clock: Clock;
   readonly #fs: ReadingCalls;

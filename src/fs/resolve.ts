@@ -54,7 +54,7 @@ export type Resolution = { readonly route: Route } & (
 
 /** The links that lead to a place. */
 export interface Way {
-  /** The links that were followed, see `through`, as one string: equal if no link was replaced. */
+  /** The links that were followed, see `withLink`, as one string: equal if no link was replaced. */
   readonly links: string;
   /** The newest `ctime` of these links, ns: when the last of them was retargeted. */
   readonly retargetedNs: bigint;
@@ -139,7 +139,7 @@ export class Route implements Consulted {
 }
 
 /** The way through one more link. @param path of the link, every link above it resolved. */
-export function through(way: Way, path: string, target: string, stat: BigIntStats): Way {
+export function withLink(way: Way, path: string, target: string, stat: BigIntStats): Way {
   // With its identity, because it may come back with the same target.
   const link = [path, target, identityOf(stat)].join('\0');
   const links = way.links === '' ? link : `${way.links}\0${link}`;
@@ -218,7 +218,7 @@ export function* resolve(path: string, disk: Disk): Steps<Resolution> {
       if (route.hops === MAX_LINKS) {
         return unreadable(wrongPath(place, 'the chain of links is a loop, or longer than 40 links'), route);
       }
-      route.way = through(route.way, place, target, stat);
+      route.way = withLink(route.way, place, target, stat);
       route.hops += 1;
       if (linkKind(name, stat) === 'magic') {
         const link = place;

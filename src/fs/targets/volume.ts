@@ -29,8 +29,8 @@ import {
   isInRevision,
   joinWays,
   resolve,
-  through,
   wereRetargeted,
+  withLink,
   type Resolution,
   type Way,
 } from '../resolve.js';
@@ -77,14 +77,11 @@ export function* publishedIn(
   const target = yield* disk.readlink(link);
   // It was replaced, or a directory above it was renamed away.
   if (target === undefined) return MOVED;
-  const wayToRevision = through(way, link, target, linkStat);
+  const wayToRevision = withLink(way, link, target, linkStat);
   const path = wayToRevision.revisionPath;
+  const entries = path !== undefined && isUserVisible(target) ? [DATA_LINK, target] : [DATA_LINK];
   const consulted = {
-    get directories() {
-      const isListened = path !== undefined && isUserVisible(target);
-      const entries = isListened ? [DATA_LINK, target] : [DATA_LINK];
-      return [...directories, { path: directory, identity: identityOf(stat), entries }];
-    },
+    directories: [...directories, { path: directory, identity: identityOf(stat), entries }],
   };
   const gap = { kind: 'missing', isGap: true, changedNs: stat.mtimeNs, consulted } as const;
   // The link may lead anywhere.
@@ -122,7 +119,6 @@ export class KnownVolume {
   readonly #rotation = new Rotation<FileSnapshot>();
   /** Those of the links in the revision, as far as the last look has come. */
   #routes = new LinkRoutes();
-  #through: readonly ConsultedDirectory[] | undefined;
   #last: VolumeReading | undefined;
   /** Whether something writes into the known revision, so that every look verifies all of it. */
   #isWritten = false;
@@ -137,7 +133,7 @@ export class KnownVolume {
 
   /** The directories that links in the revision lead through, as far as the last look has come. */
   get through(): readonly ConsultedDirectory[] {
-    return (this.#through ??= [...this.#routes.directories()]);
+    return [...this.#routes.directories()];
   }
 
   /** Verifies the known revision, or reads a new one. */
@@ -147,25 +143,18 @@ export class KnownVolume {
     const verified = this.#isInDoubt || this.#isWritten ? 'all' : extent;
     this.#isInDoubt = true;
     if (isKnown && (yield* isAsRead(last, this.#unverified(last, verified), disk))) {
-      this.#follow(last.routes);
+      this.#routes = last.routes;
       this.#isInDoubt = false;
       return (this.#last = { ...last, revision });
     }
     const known = last && { files: last.files, isSameRevision: isKnown };
-    const routes = new LinkRoutes();
-    this.#follow(routes);
+    const routes = (this.#routes = new LinkRoutes());
     const found = yield* readRevision(this.#path, revision, this.#limits, known, routes, disk);
     if (found === MOVED) return MOVED;
     const isSame = isKnown && haveSameFiles(last.files, found.files);
     this.#isWritten = isKnown && (this.#isWritten || !isSame);
     this.#isInDoubt = false;
     return (this.#last = isSame ? { ...found, files: last.files } : found);
-  }
-
-  #follow(routes: LinkRoutes): void {
-    if (this.#routes === routes) return;
-    this.#routes = routes;
-    this.#through = undefined;
   }
 
   /** The files of the known revision that a look verifies besides those that links lead to. */
