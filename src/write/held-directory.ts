@@ -160,10 +160,10 @@ export class HeldDirectory {
   }
 
   /** Makes the names in it survive a power cut, if that is wanted and the system can. */
-  *sync(): Steps<void> {
+  sync(): Steps<unknown> {
     const fd = this.#fd;
-    if (fd === undefined || this.write.durability !== 'full') return;
-    yield* attempt(() => this.calls.fsync(fd), UNSUPPORTED);
+    if (fd === undefined || this.write.durability !== 'full') return wait(undefined);
+    return attempt(() => this.calls.fsync(fd), UNSUPPORTED);
   }
 
   /** Does the work, then closes the directory. */
