@@ -89,12 +89,7 @@ function answerOf(answer: unknown): boolean {
 }
 
 function matchesPath(glob: readonly Segment[], names: readonly (readonly string[])[]): boolean {
-  // `a/**` matches `a` as well.
-  const isWithout = glob.length > 1 && glob.at(-1) === '**' && matchesPath(glob.slice(0, -1), names);
-  return (
-    isWithout ||
-    matchesSequence(glob, names, '**', (name, segment: readonly Part[]) => matchesName(segment, name))
-  );
+  return matchesSequence(glob, names, '**', (name, segment: readonly Part[]) => matchesName(segment, name));
 }
 
 function matchesName(parts: readonly Part[], name: readonly string[]): boolean {

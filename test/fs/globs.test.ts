@@ -13,7 +13,7 @@ function write(root: string, key: string): void {
 }
 
 /** What is left of these files. */
-async function keysWithout(ignore: string, keys: readonly string[]): Promise<string[]> {
+async function keysWithout(ignore: string | RegExp, keys: readonly string[]): Promise<string[]> {
   const root = temporaryDirectory();
   for (const key of keys) write(root, key);
   const { files } = await new ResilientWatcher(root, { recursive: { ignore: [ignore] } }).snapshot();
@@ -32,9 +32,32 @@ test.each([
   ['{a,{b,c}}.yaml', ['a.yaml', 'c.yaml', 'd.yaml'], ['d.yaml']],
   ['[]^-]', [']', '^', '-', 'a'], ['a']],
   ['\\*', ['*', 'a'], ['a']],
+  ['a/**', ['a', 'b'], ['b']],
+  ['./a', ['a', 'b'], ['b']],
+  ['a./b', ['a./b', 'ab'], ['ab']],
+  ['b//', ['a', 'b/c'], ['a']],
+  ['[!S]', ['S', 'a'], ['S']],
+  ['[😀-😎]', ['😀', 'a'], ['a']],
+  ['\\{a', ['a', '{a'], ['a']],
+  ['{a,b\\,c}', ['a', 'b', 'b,c'], ['b']],
+  [/^a|^b/g, ['a', 'b', 'c'], ['c']],
   ['*-*-*.tmp', ['a-b-c.tmp', '--.tmp', 'a-b.tmp', 'a-b-c'], ['a-b-c', 'a-b.tmp']],
 ])('%s of %j leaves %j', async (glob, keys, left) => {
   expect(await keysWithout(glob, keys)).toEqual(left);
+});
+
+test.each(['{a', 'a{b,', 'a[', '!a', '*(a)', '{a,b}'.repeat(10), '{{a,b}'])(
+  'the glob %s is refused, because it would not match what it seems to',
+  (glob) => {
+    const create = (ignore: (string | RegExp)[]): unknown =>
+      new ResilientWatcher('/', { recursive: { ignore } });
+    for (const ignore of [[glob], ['a', glob], [glob, 'a']]) expect(() => create(ignore)).toThrow(TypeError);
+  },
+);
+
+test('a glob may have 1,000 alternatives', async () => {
+  const digits = '{0,1,2,3,4,5,6,7,8,9}';
+  expect(await keysWithout(digits.repeat(3), ['042', '42', '0420'])).toEqual(['0420', '42']);
 });
 
 test.each(['**/*-*-*-*-*.tmp', '**/?*-*-?*-*-*.tmp', '**/*[-]*[-]*[-]*[-]*x'])(
