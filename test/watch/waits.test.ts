@@ -12,6 +12,7 @@ import {
 import { KubeletVolume } from 'resilient-watcher/testing';
 import { expect, test } from 'vitest';
 
+import { errno, faultyFileSystem } from '../support/faulty-file-system.js';
 import { ScriptedScene } from '../support/scripted-scene.js';
 
 const GRACE = { settleMs: 50, missingGraceMs: 500 };
@@ -112,4 +113,52 @@ test('a key in a group with a plain file is reported by check() as soon as it is
   scene.volume.publish({ b: '2' });
   await scene.watcher.check();
   expect(scene.reported).toEqual(['a=before b=1', 'a=before b=2']);
+});
+
+test('check() waits for the other links of a group once one leads elsewhere, for groupSettleMs at most', async () => {
+  const scene = new ScriptedScene();
+  writeOld(scene, 'before', ['a', 'b']);
+  writeOld(scene, 'after', ['a', 'b']);
+  const link = (name: string, target: string): void => {
+    symlinkSync(`${target}/${name}`, scene.at('next'));
+    renameSync(scene.at('next'), scene.at(name));
+  };
+  for (const name of ['a', 'b']) link(name, 'before');
+  await scene.watch(
+    ['a', 'b'].map((name) => scene.at(name)),
+    { ...GRACE, groupSettleMs: 200 },
+  );
+  for (const [delayMs, expected] of [
+    [190, 'a=after b=after'],
+    [200, 'a=before b=after'],
+  ] as const) {
+    const target = expected.includes('before') ? 'before' : 'after';
+    link('a', target);
+    let isChecked = false;
+    const checked = scene.watcher.check().then(() => (isChecked = true));
+    await scene.pass(190);
+    expect([isChecked, scene.reported.includes(expected)]).toEqual([false, false]);
+    if (delayMs < 200) link('b', target);
+    await scene.hint();
+    await scene.pass(delayMs < 200 ? 0 : 20);
+    await checked;
+    expect(scene.reported.at(-1)).toBe(expected);
+  }
+});
+
+test('another reason why a target cannot be read is told, too, and `readable` counts from the first one', async () => {
+  const scene = new ScriptedScene();
+  writeOld(scene, 'd', ['a']);
+  let code: string | undefined;
+  const fs = faultyFileSystem((_, [path]) => {
+    if (code !== undefined && path === scene.at('d/a')) throw errno(code, scene.at('d/a'));
+  });
+  await scene.watch(scene.at('d/a'), { ...GRACE, fs });
+  const at = scene.clock.monotonic();
+  for (code of ['EACCES', 'EIO', undefined]) await scene.settle();
+  expect(scene.errors).toMatchObject([{ code: 'ERR_TARGET_ACCESS' }, { code: 'ERR_TARGET_IO' }]);
+  expect(scene.events.at(-1)).toMatch(/^readable after /);
+  const unreadableMs = Number(scene.events.at(-1)?.split(' ').at(-1));
+  expect(unreadableMs).toBeGreaterThan(2_000);
+  expect(unreadableMs).toBeLessThanOrEqual(scene.clock.monotonic() - at);
 });
