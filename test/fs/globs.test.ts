@@ -55,6 +55,11 @@ test.each(['{a', 'a{b,', 'a[', '!a', '*(a)', '{a,b}'.repeat(10), '{{a,b}'])(
   },
 );
 
+test('one pattern that is none is refused among others', () => {
+  const ignore = ['a', 7 as unknown as string];
+  expect(() => new ResilientWatcher('/', { recursive: { ignore } })).toThrow(TypeError);
+});
+
 test('a glob may have 1,000 alternatives', async () => {
   const digits = '{0,1,2,3,4,5,6,7,8,9}';
   expect(await keysWithout(digits.repeat(3), ['042', '42', '0420'])).toEqual(['0420', '42']);

@@ -36,6 +36,8 @@ async function read(
     meanwhile = () => undefined,
   }: { fs?: FileSystem; clock?: FakeClock; meanwhile?: (ms: number) => unknown } = {},
 ): Promise<Snapshot> {
+  // A process that reads has been running for a while.
+  await clock.advance(1_000);
   const reading = new ResilientWatcher(path, { fs, clock, random: () => 0 }).snapshot();
   let snapshot: Snapshot | undefined;
   let failure: unknown;

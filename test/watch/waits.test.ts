@@ -46,6 +46,14 @@ test.each(['a directory', 'a volume'])(
   },
 );
 
+test('a target that is missing, and not in a gap, is reported by start() without its grace', async () => {
+  const scene = new ScriptedScene();
+  const before = scene.clock.monotonic();
+  await scene.watch(scene.at('none'), { ...GRACE, missingGraceMs: 60_000 });
+  expect(scene.watcher.current?.kind).toBe('missing');
+  expect(scene.clock.monotonic() - before).toBeLessThan(60_000);
+});
+
 test('a link of a group into a volume that is made again within missingGraceMs is not reported as removed', async () => {
   const scene = new ScriptedScene();
   scene.volume.publish({ a: '1', b: '1' });
