@@ -98,10 +98,16 @@ export class MountedFiles {
 
 function pointsAmong({ directories }: Consulted, mounts: Mounts): readonly string[] {
   const byPath = new Map(directories.map(({ path, entries }) => [path, entries]));
+  // A directory may have many entries, and many mount points among them.
+  const named = new Map<string, ReadonlySet<string>>();
   return [...mounts.byPoint.keys()].filter((point) => {
     const directory = dirname(point);
     if (byPath.has(point) || !byPath.has(directory)) return false;
-    return byPath.get(directory)?.includes(basename(point)) ?? true;
+    const entries = byPath.get(directory);
+    if (!entries) return true;
+    const names = named.get(directory) ?? new Set(entries);
+    named.set(directory, names);
+    return names.has(basename(point));
   });
 }
 
