@@ -64,7 +64,8 @@ export function haveSameDirectories(
   if (one === other) return true;
   if (one.length !== other.length) return false;
   for (let at = 0; at < one.length; at += 1) {
-    const [a, b] = [one[at], other[at]];
+    const a = one[at];
+    const b = other[at];
     if (a === b) continue;
     if (a?.path !== b?.path || a?.identity !== b?.identity) return false;
     if (a?.isAncestor !== b?.isAncestor || a?.treeRoot !== b?.treeRoot) return false;

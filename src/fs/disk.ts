@@ -112,18 +112,23 @@ export class Disk {
     return this.#ask(undefined, read, path, maxBytes, found);
   }
 
-  /** Makes a call unless another look of the same event has made it. @param known the answers so far. */
-  #ask<T, A extends unknown[]>(
+  /**
+   * Makes a call unless another look of the same event has made it.
+   * @param known the answers so far.
+   * @param maxBytes for `read`, like `found`.
+   */
+  #ask<T>(
     known: Map<string, T> | undefined,
-    call: Call<T, A>,
+    call: Call<T>,
     path: string,
-    ...rest: A
+    maxBytes = 0,
+    found?: BigIntStats,
   ): Steps<T | undefined> {
     const value = known?.get(path);
     if (value !== undefined) return wait(value);
-    if (this.#mounts.mayHang(path)) return this.#wait(known, call, path, ...rest);
+    if (this.#mounts.mayHang(path)) return this.#wait(known, call, path, maxBytes, found);
     try {
-      const answer = run(call(this.#forms.now, path, ...rest)) as T | undefined;
+      const answer = run(call(this.#forms.now, path, maxBytes, found)) as T | undefined;
       if (answer !== undefined) known?.set(path, answer);
       return wait(answer);
     } catch (error) {
@@ -132,16 +137,17 @@ export class Disk {
     }
   }
 
-  *#wait<T, A extends unknown[]>(
+  *#wait<T>(
     known: Map<string, T> | undefined,
-    call: Call<T, A>,
+    call: Call<T>,
     path: string,
-    ...rest: A
+    maxBytes = 0,
+    found?: BigIntStats,
   ): Steps<T | undefined> {
     for (let asked = 1; asked <= MAX_ASKED; asked += 1) {
       try {
         // Run by itself, so that it closes its descriptor even if nobody waits for it any longer.
-        const called = async (): Promise<T | undefined> => run(call(this.#forms.soon, path, ...rest));
+        const called = async (): Promise<T | undefined> => run(call(this.#forms.soon, path, maxBytes, found));
         const answer = (yield this.#mounts.inTurn(path, called)) as T;
         if (answer === undefined) continue;
         known?.set(path, answer);
@@ -161,7 +167,7 @@ export class Disk {
 const MAX_ASKED = 6;
 
 /** A call in either of its forms. */
-type Call<T, A extends unknown[]> = (calls: Lookups, path: string, ...rest: A) => Steps<T | undefined>;
+type Call<T> = (calls: Lookups, path: string, maxBytes: number, found?: BigIntStats) => Steps<T | undefined>;
 
 function isAbsent(error: unknown): boolean {
   return ABSENT.includes(errnoOf(withErrno(error)) ?? '');

@@ -122,8 +122,8 @@ export class Route implements Consulted {
     // A revision does not change; its name may.
     if (isInRevision(this.way, isUserVisible(name) ? above : `${above}/${name}`)) return;
     const path = above || '/';
-    for (const known of this.directories) {
-      if (known.path !== path) continue;
+    const known = this.directories.find((each) => each.path === path);
+    if (known) {
       // "concat", because "push" would reserve room for sixteen more entries in every watcher.
       if (!known.entries.includes(name)) known.entries = known.entries.concat(name);
       known.isAncestor &&= isAncestor;
