@@ -102,6 +102,8 @@ export class Writing {
   /** Where the directory is, if that may hang. */
   readonly #server: Mount | undefined;
   #isHeldUp = false;
+  /** Ends when that answers again, and what is written meanwhile has been written. */
+  #hanging: Promise<void> = Promise.resolve();
   #observer: Process;
   /** What may be found: what was there at the beginning, and what was written or may have been. */
   readonly #possible = new Set<string | undefined>();
@@ -152,6 +154,7 @@ export class Writing {
     const programs = ways.map((way, index) => this.#program(`${way}/x`, index));
     // All of them, because writes of one process wait for each other.
     const outcomes = await this.#world.through(Promise.allSettled(programs), 'a write');
+    await this.#world.through(this.#hanging, 'a write beside a server that hangs');
     for (const { frozenIn } of this.#programs)
       if (frozenIn !== undefined) throw new Violation(5, `the process waits for ever in ${frozenIn}`);
     if (this.#isHeldUp) throw new Violation(12, 'while a server hangs, nothing else is written');
@@ -251,7 +254,7 @@ export class Writing {
       machine.powerCut();
       this.#observer = machine.process();
     }
-    if (this.#fate === 'hang' && this.#server) void this.#hang(this.#server, process);
+    if (this.#fate === 'hang' && this.#server) this.#hanging = this.#hang(this.#server, process);
   }
 
   /** What the server is asked meanwhile is answered later, and the program goes on with the rest. */
