@@ -102,8 +102,7 @@ const json: Plugin = {
 };
 
 /** As on docs/compatibility.md. */
-const manualChunks = (id: string): string | undefined =>
-  /eventemitter3|commonjsHelpers/.test(id) ? 'shared' : undefined;
+const manualChunks = (id: string): string | undefined => (/commonjsHelpers/.test(id) ? 'shared' : undefined);
 
 describe('by rollup', () => {
   test.each<[string, string, OutputOptions]>([
