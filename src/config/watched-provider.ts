@@ -2,7 +2,7 @@ import { ConfigError } from './config-error.js';
 import { asPart } from '../core/component.js';
 import { ClosedError } from '../core/errors.js';
 import { ResilientError } from '../core/resilient-error.js';
-import { describe, flag, type resolveOptions } from '../core/options.js';
+import { describe, flag } from '../core/options.js';
 import { absolutePath } from '../fs/absolute-path.js';
 import type { FileSnapshot, MissingSnapshot, Snapshot } from '../fs/snapshot.js';
 import { READ_LIMITS } from '../fs/read-limits.js';
@@ -73,9 +73,10 @@ export abstract class WatchedProvider implements ConfigProvider {
    */
   protected constructor(
     path: string,
-    { optional, merge, maxBytes }: ReturnType<typeof resolveOptions<typeof PROVIDER_OPTIONS>>,
+    options: { readonly optional: boolean; readonly merge: boolean; readonly maxBytes: number },
     watching: ResilientWatcherOptions,
   ) {
+    const { optional, merge, maxBytes } = options;
     this.name = absolutePath(path);
     this.merge = merge;
     this.#optional = optional;
