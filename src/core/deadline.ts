@@ -22,8 +22,10 @@ export async function withDeadline<T>(
   });
   const timer = clock.schedule(() => giveUp(late()), timeoutMs);
   const forget = onAbort(signal, () => giveUp(signal?.reason as Error));
+  // Also what throws at once is raced, because it may have ended the signal.
+  const answer = new Promise<T>((settle) => settle(work(controller.signal)));
   try {
-    return await Promise.race([work(controller.signal), givenUp]);
+    return await Promise.race([answer, givenUp]);
   } finally {
     timer.cancel();
     forget();

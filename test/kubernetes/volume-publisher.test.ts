@@ -378,6 +378,21 @@ test('close() ends as soon as a hook has returned', async () => {
   expect(scene.clock.pending).toBe(0);
 });
 
+test('a producer that closes the publisher and throws at once rejects that call alone', async () => {
+  const { publisher, target } = publisherScene();
+  const rejections: unknown[] = [];
+  const note = (reason: unknown): void => void rejections.push(reason);
+  process.on('unhandledRejection', note);
+  onTestFinished(() => void process.off('unhandledRejection', note));
+  const publishing = publisher.publish('volume-1', target, () => {
+    void publisher.close();
+    throw new Error('no');
+  });
+  await expect(publishing).rejects.toMatchObject({ code: 'ERR_CLOSED' });
+  await new Promise(setImmediate);
+  expect(rejections).toEqual([]);
+});
+
 test('unpublishing a volume that is not at the target is refused, and the one that is there goes on', async () => {
   const { publisher, target } = publisherScene();
   const { promise, resolve } = withResolvers();
