@@ -16,16 +16,22 @@ const MOVABLE = ['on', 'around', 'tree', 'renamed', 'recreated'];
 /** How long the module waits for more events, ms. */
 const BATCH_MS = 50;
 
-/** Returns whether the module dies, or cannot watch. */
-function loads(world: World): boolean {
+/** Whether the module dies or cannot watch, and whether a directory may be made while no watch is left, which it tells nobody. */
+interface Trouble {
+  readonly isDeafened: boolean;
+  readonly isSilent: boolean;
+}
+
+function loads(world: World): Trouble {
   const { choices } = world;
   world.backend = 'parcel';
   const native = loadParcelFor(world);
   world.parcel = native;
   const trouble = choices.oneOf(['none', 'none', 'none', 'limits', 'deaths', 'both'] as const);
-  if (trouble === 'none') return false;
-  const isLimited = trouble !== 'deaths' && limits(world);
-  if (trouble === 'limits') return isLimited;
+  if (trouble === 'none') return { isDeafened: false, isSilent: false };
+  const limited = trouble === 'deaths' ? undefined : limits(world);
+  const isSilent = limited === 'watches';
+  if (trouble === 'limits') return { isDeafened: limited !== undefined, isSilent };
   const pauses = Array.from({ length: 1 + choices.choose(5) }, () => choices.oneOf(PAUSES_MS));
   void (async () => {
     for (const pause of pauses) {
@@ -34,7 +40,7 @@ function loads(world: World): boolean {
       native.interrupt();
     }
   })();
-  return true;
+  return { isDeafened: true, isSilent };
 }
 
 /** Directories of a tree are moved away and back before anybody can look. */
@@ -80,7 +86,7 @@ function grows(world: World, root: string): void {
 
 export const parcel: Kind = (world) => {
   const { choices } = world;
-  const isDeafened = loads(world);
+  const { isDeafened, isSilent } = loads(world);
   const kind = choices.oneOf(KINDS_OF_TREES);
   const scene = TREES[kind]?.(world);
   if (!scene) throw new Error(kind);
@@ -88,10 +94,10 @@ export const parcel: Kind = (world) => {
   const { path } = scene;
   if (typeof path === 'string' && MOVABLE.includes(kind) && choices.choose(2) === 1) moves(world, path);
   if (path === '/m' && choices.choose(2) === 1) grows(world, path);
-  return { ...scene, isDeafened, lateMs: BATCH_MS };
+  return { ...scene, isDeafened, isSilent: isSilent || scene.isSilent === true, lateMs: BATCH_MS };
 };
 
 /** Several watchers of one process. */
 export async function parcels(world: World): Promise<void> {
-  await together(world, loads(world));
+  await together(world, loads(world).isDeafened);
 }

@@ -71,11 +71,11 @@ function scenes(world: World): () => Scene {
     : () => anyTarget(world, TARGET, PLAIN);
 }
 
-/** Other programs take all inotify watches that are left, or all instances, and give them back. Returns whether they do. */
-export function limits(world: World): boolean {
+/** Other programs take all inotify watches that are left, or all instances, and give them back. Returns which. */
+export function limits(world: World): 'watches' | 'instances' | undefined {
   const { choices, machine } = world;
   const what = choices.oneOf([undefined, undefined, 'watches', 'instances'] as const);
-  if (!what) return false;
+  if (!what) return undefined;
   const [before, pause] = [choices.oneOf(PAUSES_MS), choices.oneOf([...PAUSES_MS, 3_000])];
   const usual = machine.limits[what];
   const set = (limit: number): void => {
@@ -87,14 +87,14 @@ export function limits(world: World): boolean {
     await world.sleep(pause);
     set(usual);
   });
-  return true;
+  return what;
 }
 
 /** @param isDeafened whether something keeps the watchers from being told of events. */
 export async function together(world: World, isDeafened = false): Promise<void> {
   const { choices } = world;
   const target = scenes(world);
-  const isLimited = limits(world) || isDeafened;
+  const isLimited = limits(world) !== undefined || isDeafened;
   const count = 2 + choices.choose(3);
   const followed: Followed[] = [];
   const closed = new Set<Followed>();
