@@ -126,7 +126,8 @@ export class Disk {
   ): Steps<T | undefined> {
     const value = known?.get(path);
     if (value !== undefined) return wait(value);
-    if (this.#mounts.mayHang(path)) return this.#wait(known, call, path, maxBytes, found);
+    if (this.#mounts.mayHang(path))
+      return this.#wait(known, path, () => call(this.#forms.soon, path, maxBytes, found));
     try {
       const answer = run(call(this.#forms.now, path, maxBytes, found)) as T | undefined;
       if (answer !== undefined) known?.set(path, answer);
@@ -139,16 +140,13 @@ export class Disk {
 
   *#wait<T>(
     known: Map<string, T> | undefined,
-    call: Call<T>,
     path: string,
-    maxBytes = 0,
-    found?: BigIntStats,
+    call: () => Steps<T | undefined>,
   ): Steps<T | undefined> {
     for (let asked = 1; asked <= MAX_ASKED; asked += 1) {
       try {
         // Run by itself, so that it closes its descriptor even if nobody waits for it any longer.
-        const called = async (): Promise<T | undefined> => run(call(this.#forms.soon, path, maxBytes, found));
-        const answer = (yield this.#mounts.inTurn(path, called)) as T;
+        const answer = (yield this.#mounts.inTurn(path, async () => run(call()))) as T;
         if (answer === undefined) continue;
         known?.set(path, answer);
         return answer;
