@@ -26,9 +26,9 @@ function writeOld(scene: ScriptedScene, directory: string, names: readonly strin
   }
 }
 
-function relink(scene: ScriptedScene, target: string): void {
+function relink(scene: ScriptedScene, name: string, target: string): void {
   symlinkSync(target, scene.at('next'));
-  renameSync(scene.at('next'), scene.at('current'));
+  renameSync(scene.at('next'), scene.at(name));
 }
 
 test.each(['a directory', 'a volume'])(
@@ -38,9 +38,9 @@ test.each(['a directory', 'a volume'])(
     writeOld(scene, 'before', ['a', 'b']);
     if (what === 'a directory') writeOld(scene, 'after', ['a']);
     else new KubeletVolume(scene.at('after')).publish({ a: 'after' });
-    relink(scene, 'before');
+    relink(scene, 'current', 'before');
     await scene.watch(scene.at('current'), GRACE);
-    relink(scene, 'after');
+    relink(scene, 'current', 'after');
     await scene.hint();
     expect(scene.reported).toEqual(['a=before b=before', 'a=after']);
   },
@@ -127,11 +127,7 @@ test('check() waits for the other links of a group once one leads elsewhere, for
   const scene = new ScriptedScene();
   writeOld(scene, 'before', ['a', 'b']);
   writeOld(scene, 'after', ['a', 'b']);
-  const link = (name: string, target: string): void => {
-    symlinkSync(`${target}/${name}`, scene.at('next'));
-    renameSync(scene.at('next'), scene.at(name));
-  };
-  for (const name of ['a', 'b']) link(name, 'before');
+  for (const name of ['a', 'b']) relink(scene, name, `before/${name}`);
   await scene.watch(
     ['a', 'b'].map((name) => scene.at(name)),
     { ...GRACE, groupSettleMs: 200 },
@@ -141,12 +137,12 @@ test('check() waits for the other links of a group once one leads elsewhere, for
     [200, 'a=before b=after'],
   ] as const) {
     const target = expected.includes('before') ? 'before' : 'after';
-    link('a', target);
+    relink(scene, 'a', `${target}/a`);
     let isChecked = false;
     const checked = scene.watcher.check().then(() => (isChecked = true));
     await scene.pass(190);
     expect([isChecked, scene.reported.includes(expected)]).toEqual([false, false]);
-    if (delayMs < 200) link('b', target);
+    if (delayMs < 200) relink(scene, 'b', `${target}/b`);
     await scene.hint();
     await scene.pass(delayMs < 200 ? 0 : 20);
     await checked;
