@@ -10,39 +10,46 @@ export type { VolumeWriteResult } from './write/write-volume.js';
 export { atomicWriteFile, atomicWriteFileSync } from './write/atomic-write-file.js';
 export type { AtomicWriteFileOptions, AtomicWriteFileSyncOptions } from './write/write-options.js';
 export type { AtomicWriteResult } from './write/replace-file.js';
-export { BackendError } from './core/backend-error.js';
-export type { ErrorCode } from './core/error-codes.js';
-export { ClosedError, ListenerError } from './core/errors.js';
-export { PackageError } from './core/package-error.js';
-export { ResilientError } from './core/resilient-error.js';
-export { TokenError } from './core/token-error.js';
+export { BackendError } from './core/errors/backend-error.js';
+export type { ErrorCode } from './core/errors/error-codes.js';
+export { ClosedError, ListenerError } from './core/errors/errors.js';
+export { PackageError } from './core/errors/package-error.js';
+export { ResilientError } from './core/errors/resilient-error.js';
+export { TokenError } from './core/errors/token-error.js';
 export { TargetError } from './fs/target-error.js';
 export { SecretError } from './secret/secret-error.js';
 export { WriteError } from './write/write-error.js';
 export { fetchWithToken, type FetchWithTokenOptions, type TokenSource } from './token/fetch-with-token.js';
 export { fileSink, type FileSinkOptions } from './token/file-sink.js';
-export type { FileSystem } from './core/file-system.js';
-export { systemClock, type Clock, type Scheduled } from './core/clock.js';
-export type { Random } from './core/random.js';
+export type { FileSystem } from './core/ports/file-system.js';
+export { systemClock, type Clock, type Scheduled } from './core/ports/clock.js';
+export type { Random } from './core/ports/random.js';
 export type {
   Hint,
   HintSink,
   WatchBackend,
   WatchedDirectory,
   WatchSubscription,
-} from './core/watch-backend.js';
+} from './core/ports/watch-backend.js';
 export {
   TokenCredential,
   type TokenAnswer,
   type TokenClaims,
   type TokenClient,
   type TokenRequest,
-} from './core/token-client.js';
-export type { ValueSource } from './core/value-source.js';
+} from './core/ports/token-client.js';
+export type { ValueSource } from './core/ports/value-source.js';
 export { readVolume, type ReadVolumeOptions } from './fs/read-volume.js';
 export { ResilientWatcher, watch } from './watch/resilient-watcher.js';
-export type { ComponentStatus, LastError } from './core/component.js';
-export type { Degradation, Expiry, Readable, Recovery, Restart, Unreadable } from './core/events.js';
+export type { ComponentStatus, LastError } from './core/lifecycle/component.js';
+export type {
+  Degradation,
+  Expiry,
+  Readable,
+  Recovery,
+  Restart,
+  Unreadable,
+} from './core/lifecycle/events.js';
 export type { Change, Digests, KeyDifference } from './watch/change.js';
 export { waitFor, type WaitForOptions } from './watch/wait-for.js';
 export type { ResilientWatcherEvents, RevisionChange, WatcherWarning } from './watch/watcher-events.js';
@@ -90,4 +97,4 @@ export type {
   OperationMessage,
   OperationMessages,
   PointMessages,
-} from './core/telemetry-messages.js';
+} from './core/telemetry/telemetry-messages.js';

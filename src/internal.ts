@@ -4,14 +4,14 @@
  */
 import './index.js';
 
-export { onAbort } from './core/abort.js';
-export { Backoff } from './core/backoff.js';
-export { durationText, isoTime, kubernetesTime } from './core/clock.js';
-export { Component, type ComponentEvents } from './core/component.js';
-export { withDeadline } from './core/deadline.js';
-export { errnoOf } from './core/errno.js';
-export type { CodeOf } from './core/error-codes.js';
-export type { LifecycleState } from './core/lifecycle.js';
+export { onAbort } from './core/scheduling/abort.js';
+export { Backoff } from './core/scheduling/backoff.js';
+export { durationText, isoTime, kubernetesTime } from './core/ports/clock.js';
+export { Component, type ComponentEvents } from './core/lifecycle/component.js';
+export { withDeadline } from './core/scheduling/deadline.js';
+export { errnoOf } from './core/errors/errno.js';
+export type { CodeOf } from './core/errors/error-codes.js';
+export type { LifecycleState } from './core/lifecycle/lifecycle.js';
 export {
   describe,
   flag,
@@ -27,14 +27,14 @@ export {
   PORT_OPTIONS,
   required,
   resolveOptions,
-} from './core/options.js';
-export { markHandled, Outcome } from './core/outcome.js';
-export { CodedError, recognize, redactError } from './core/resilient-error.js';
-export type { TelemetryTable } from './core/telemetry-definitions.js';
-export { sleep } from './core/sleep.js';
-export type { StatusDescription, Verdict } from './core/status-description.js';
-export { USER_AGENT } from './core/version.js';
-export { Worker } from './core/worker.js';
+} from './core/options/options.js';
+export { markHandled, Outcome } from './core/scheduling/outcome.js';
+export { CodedError, recognize, redactError } from './core/errors/resilient-error.js';
+export type { TelemetryTable } from './core/telemetry/telemetry-definitions.js';
+export { sleep } from './core/scheduling/sleep.js';
+export type { StatusDescription, Verdict } from './core/telemetry/status-description.js';
+export { USER_AGENT } from './core/options/version.js';
+export { Worker } from './core/scheduling/worker.js';
 export { finding } from './doctor/finding.js';
 export { sha256 } from './fs/snapshot.js';
 export { apiFailureOf, clusterFailure, pauseAfter, statusOf } from './kubernetes/api-failure.js';

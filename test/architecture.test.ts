@@ -26,11 +26,14 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   testing: ['core', 'fs/volume-layout.ts'],
 };
 
+/** The rooms of `core`; each may import from those before it. */
+const ROOMS = ['ports', 'options', 'errors', 'scheduling', 'telemetry', 'lifecycle'];
+
 /** Time, turns of the event loop and chance have one seam each. */
 const SEAMS: Readonly<Record<string, readonly string[]>> = {
-  'core/clock.ts': ['setTimeout', 'setInterval', 'Date.now', 'new Date', 'performance.now'],
-  'core/event-loop.ts': ['setImmediate'],
-  'core/random.ts': ['Math.random'],
+  'core/ports/clock.ts': ['setTimeout', 'setInterval', 'Date.now', 'new Date', 'performance.now'],
+  'core/scheduling/event-loop.ts': ['setImmediate'],
+  'core/ports/random.ts': ['Math.random'],
 };
 const SEALED = [...Object.values(SEAMS).flat(), 'AbortSignal.timeout', 'node:timers'];
 
@@ -94,6 +97,18 @@ describe('the source tree', () => {
         .filter((imported) => !isAllowed(imported))
         .map((imported) => `${file} imports ${imported}`);
     });
+    expect(wrong).toEqual([]);
+  });
+
+  test('has rooms in core that import downwards only', () => {
+    const roomOf = (file: string): number => ROOMS.indexOf(file.split('/')[1] ?? '');
+    const inCore = files.filter((file) => folderOf(file) === 'core');
+    expect(inCore.filter((file) => roomOf(file) < 0)).toEqual([]);
+    const wrong = inCore.flatMap((file) =>
+      (imports.get(file) ?? [])
+        .filter((imported) => roomOf(imported) > roomOf(file))
+        .map((imported) => `${file} imports ${imported}`),
+    );
     expect(wrong).toEqual([]);
   });
 

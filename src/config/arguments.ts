@@ -1,6 +1,6 @@
 import { parseArgs } from 'node:util';
 
-import { isPlainObject, matching, resolveOptions } from '../core/options.js';
+import { isPlainObject, matching, resolveOptions } from '../core/options/options.js';
 import type { Reading } from './merge.js';
 import { nestedValues } from './nested-values.js';
 import { configError } from './problems.js';

@@ -1,5 +1,5 @@
 /** Describes the keys of a configuration and where their values come from, without values that may be secret. */
-import { redact, REDACTED, SECRET_NAME } from '../core/redaction.js';
+import { redact, REDACTED, SECRET_NAME } from '../core/options/redaction.js';
 import { isMap, valueAt, type ConfigMap } from './config-value.js';
 import { mergeLayers, originOf, type Layer } from './merge.js';
 

@@ -1,6 +1,6 @@
-import type { CodeOf } from '../core/error-codes.js';
-import { CodedError, recognize } from '../core/resilient-error.js';
-import type { ProblemSummary } from '../core/telemetry-points.js';
+import type { CodeOf } from '../core/errors/error-codes.js';
+import { CodedError, recognize } from '../core/errors/resilient-error.js';
+import type { ProblemSummary } from '../core/telemetry/telemetry-points.js';
 
 export type ConfigErrorCode = CodeOf<'ConfigError'>;
 

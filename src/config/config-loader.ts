@@ -23,10 +23,10 @@
  * in time are `reverted`, and not tried again until one of the sources that were reverted has changed. If a
  * validator or parser throws or takes too long, the values are refused; a late result is ignored.
  */
-import { Component } from '../core/component.js';
-import { resolveOptions } from '../core/options.js';
+import { Component } from '../core/lifecycle/component.js';
+import { resolveOptions } from '../core/options/options.js';
 import type { ConfigProblem } from './config-error.js';
-import { ClosedError } from '../core/errors.js';
+import { ClosedError } from '../core/errors/errors.js';
 import { TargetError } from '../fs/target-error.js';
 import { readerOf } from './config-source.js';
 import type { ConfigMap } from './config-value.js';

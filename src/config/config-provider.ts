@@ -1,5 +1,5 @@
 /** The interface of a provider, modeled on koanf. */
-import type { Degradation, Readable, Recovery } from '../core/events.js';
+import type { Degradation, Readable, Recovery } from '../core/lifecycle/events.js';
 import type { ConfigWarning } from './places.js';
 
 /** Reads configuration from somewhere, and may watch it. A `ConfigLoader` accepts any implementation. */

@@ -6,8 +6,8 @@ import {
   isPlainObject,
   matching,
   resolveOptions,
-} from '../core/options.js';
-import { markHandled } from '../core/outcome.js';
+} from '../core/options/options.js';
+import { markHandled } from '../core/scheduling/outcome.js';
 import { argumentOptions, argumentValues, type ArgumentOptions } from './arguments.js';
 import type { ConfigProvider } from './config-provider.js';
 import { configMapOf, isMap, keyProblem, type ConfigMap } from './config-value.js';

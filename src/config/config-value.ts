@@ -1,7 +1,7 @@
 /** The values of a configuration: JSON values without keys that reach the prototype of objects. */
 import { isDate } from 'node:util/types';
 
-import { isPlainObject } from '../core/options.js';
+import { isPlainObject } from '../core/options/options.js';
 import type { ConfigError } from './config-error.js';
 import { configError } from './problems.js';
 

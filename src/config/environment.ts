@@ -1,4 +1,11 @@
-import { callback, flag, isPlainObject, matching, required, type resolveOptions } from '../core/options.js';
+import {
+  callback,
+  flag,
+  isPlainObject,
+  matching,
+  required,
+  type resolveOptions,
+} from '../core/options/options.js';
 import { kindOf } from './config-value.js';
 import type { Reading } from './merge.js';
 import { nestedValues, type NamedEntry } from './nested-values.js';

@@ -1,6 +1,6 @@
 import { basename, extname } from 'node:path';
 
-import { checkPath, divideOptions, matching } from '../core/options.js';
+import { checkPath, divideOptions, matching } from '../core/options/options.js';
 import type { ConfigMap } from './config-value.js';
 import { dotenvParser } from './dotenv-parser.js';
 import { jsoncParser, jsonParser } from './json-parser.js';

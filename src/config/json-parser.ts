@@ -1,6 +1,6 @@
 import type * as Jsonc from 'jsonc-parser';
 
-import { exportsOf, PackageError } from '../core/package-error.js';
+import { exportsOf, PackageError } from '../core/errors/package-error.js';
 import { isUnsafeNumber, MAX_DEPTH, notAllowed, UNSAFE_NUMBER } from './config-value.js';
 import type { ConfigParser } from './parser.js';
 import { parseFailure } from './problems.js';

@@ -1,8 +1,8 @@
-import type { Clock } from '../core/clock.js';
-import { waitAtMost, withDeadline } from '../core/deadline.js';
+import type { Clock } from '../core/ports/clock.js';
+import { waitAtMost, withDeadline } from '../core/scheduling/deadline.js';
 import { ConfigError, type ConfigProblem } from './config-error.js';
-import { ResilientError } from '../core/resilient-error.js';
-import { nextTurn } from '../core/event-loop.js';
+import { ResilientError } from '../core/errors/resilient-error.js';
+import { nextTurn } from '../core/scheduling/event-loop.js';
 import type { SourceReader } from './config-source.js';
 import type { ConfigWarning } from './places.js';
 import { isSame } from './difference.js';

@@ -1,7 +1,7 @@
-import type { ComponentEvents } from '../core/component.js';
+import type { ComponentEvents } from '../core/lifecycle/component.js';
 import type { ConfigError, ConfigProblem } from './config-error.js';
 import type { ConfigWarning } from './places.js';
-import type { Degradation, Readable, Recovery, Unreadable } from '../core/events.js';
+import type { Degradation, Readable, Recovery, Unreadable } from '../core/lifecycle/events.js';
 
 /** Two configurations that differ. */
 export interface ConfigChange<T> {

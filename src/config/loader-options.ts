@@ -1,4 +1,4 @@
-import type { Clock } from '../core/clock.js';
+import type { Clock } from '../core/ports/clock.js';
 import {
   matching,
   milliseconds,
@@ -6,7 +6,7 @@ import {
   PORT_OPTIONS,
   required,
   type resolveOptions,
-} from '../core/options.js';
+} from '../core/options/options.js';
 import type { ConfigSource } from './config-source.js';
 import type { ConfigMap } from './config-value.js';
 import { isConfigTrial, type ConfigTrial } from './trial.js';

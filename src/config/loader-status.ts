@@ -1,5 +1,5 @@
-import type { ComponentStatus } from '../core/component.js';
-import { flag, seconds, type StatusDescription } from '../core/status-description.js';
+import type { ComponentStatus } from '../core/lifecycle/component.js';
+import { flag, seconds, type StatusDescription } from '../core/telemetry/status-description.js';
 import type { ConfigProblem } from './config-error.js';
 
 /** The status of a loader. Plain data without values, suitable for a health endpoint. Times are epoch ms. */

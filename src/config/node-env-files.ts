@@ -1,6 +1,6 @@
 import { format, parse } from 'node:path';
 
-import { checkPath, describe } from '../core/options.js';
+import { checkPath, describe } from '../core/options/options.js';
 import type { ProviderSource } from './config-source.js';
 import { FileProvider, type FileProviderOptions } from './file-provider.js';
 

@@ -1,7 +1,7 @@
 /** Parses bytes into values. */
-import { PackageError } from '../core/package-error.js';
+import { PackageError } from '../core/errors/package-error.js';
 import { ConfigError } from './config-error.js';
-import { hasMethods } from '../core/options.js';
+import { hasMethods } from '../core/options/options.js';
 import { configMapOf, type ConfigMap } from './config-value.js';
 import { configError, placeText, sourceProblems } from './problems.js';
 import { withPlaces, type ConfigWarning, type Place } from './places.js';

@@ -1,8 +1,8 @@
 /** The problems of a configuration, as errors and as text. */
-import { errnoOf } from '../core/errno.js';
+import { errnoOf } from '../core/errors/errno.js';
 import { ConfigError, type ConfigErrorCode, type ConfigProblem } from './config-error.js';
-import { PackageError } from '../core/package-error.js';
-import { redactError, ResilientError } from '../core/resilient-error.js';
+import { PackageError } from '../core/errors/package-error.js';
+import { redactError, ResilientError } from '../core/errors/resilient-error.js';
 import type { Place } from './places.js';
 
 /** Where a problem is. */

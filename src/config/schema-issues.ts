@@ -3,7 +3,7 @@
  * or encoded, and nothing tells a secret from a word. So a problem says where, and what the schema wants; only a message
  * that somebody has written to be shown, that of a `ConfigError`, is passed on.
  */
-import { shortened } from '../core/redaction.js';
+import { shortened } from '../core/options/redaction.js';
 import { ConfigError, type ConfigProblem } from './config-error.js';
 import { allowedAt, isSecretPath } from './config-description.js';
 import { valueAt } from './config-value.js';

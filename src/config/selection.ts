@@ -1,5 +1,5 @@
-import { ListenerError } from '../core/errors.js';
-import { callback, flag, required, resolveOptions } from '../core/options.js';
+import { ListenerError } from '../core/errors/errors.js';
+import { callback, flag, required, resolveOptions } from '../core/options/options.js';
 import { isSame } from './difference.js';
 import type { ConfigChange } from './loader-events.js';
 

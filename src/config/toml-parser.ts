@@ -1,6 +1,6 @@
 import type * as Toml from 'smol-toml';
 
-import { PackageError } from '../core/package-error.js';
+import { PackageError } from '../core/errors/package-error.js';
 import { UNSAFE_NUMBER } from './config-value.js';
 import type { ConfigParser } from './parser.js';
 import { parseFailure } from './problems.js';

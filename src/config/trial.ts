@@ -1,7 +1,7 @@
-import type { Clock } from '../core/clock.js';
-import { withDeadline } from '../core/deadline.js';
-import { describe } from '../core/options.js';
-import { sleep } from '../core/sleep.js';
+import type { Clock } from '../core/ports/clock.js';
+import { withDeadline } from '../core/scheduling/deadline.js';
+import { describe } from '../core/options/options.js';
+import { sleep } from '../core/scheduling/sleep.js';
 import { ConfigError } from './config-error.js';
 
 /** How a new configuration proves itself after it has become `current`. */

@@ -1,5 +1,5 @@
-import type { Clock, Scheduled } from '../core/clock.js';
-import { begin } from '../core/outcome.js';
+import type { Clock, Scheduled } from '../core/ports/clock.js';
+import { begin } from '../core/scheduling/outcome.js';
 import type { LoadedSource } from './loaded-source.js';
 
 interface UpdateScheduleOptions {

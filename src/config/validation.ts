@@ -1,6 +1,6 @@
 /** Turns merged values into a configuration. */
-import type { Clock } from '../core/clock.js';
-import { withDeadline } from '../core/deadline.js';
+import type { Clock } from '../core/ports/clock.js';
+import { withDeadline } from '../core/scheduling/deadline.js';
 import { jsonSchemaOf } from './config-description.js';
 import { ConfigError, type ConfigProblem } from './config-error.js';
 import { isMap, type ConfigMap } from './config-value.js';

@@ -1,7 +1,7 @@
 import { isUtf8 } from 'node:buffer';
 import { extname } from 'node:path';
 
-import { checkPath, divideOptions, flag, matching, nonEmptyString } from '../core/options.js';
+import { checkPath, divideOptions, flag, matching, nonEmptyString } from '../core/options/options.js';
 import { arePatterns, Globs, type IgnorePattern } from '../fs/globs.js';
 import { isMap, type ConfigMap } from './config-value.js';
 import { nestedValues, type NamedEntry } from './nested-values.js';

@@ -1,8 +1,8 @@
 import { ConfigError } from './config-error.js';
-import { asPart } from '../core/component.js';
-import { ClosedError } from '../core/errors.js';
-import { ResilientError } from '../core/resilient-error.js';
-import { describe, flag } from '../core/options.js';
+import { asPart } from '../core/lifecycle/component.js';
+import { ClosedError } from '../core/errors/errors.js';
+import { ResilientError } from '../core/errors/resilient-error.js';
+import { describe, flag } from '../core/options/options.js';
 import { absolutePath } from '../fs/absolute-path.js';
 import type { FileSnapshot, MissingSnapshot, Snapshot } from '../fs/snapshot.js';
 import { READ_LIMITS } from '../fs/read-limits.js';

@@ -1,6 +1,6 @@
 import type * as Yaml from 'yaml';
 
-import { loadYaml } from '../core/yaml-package.js';
+import { loadYaml } from '../core/errors/yaml-package.js';
 import { MAX_DEPTH } from './config-value.js';
 import type { ConfigParser } from './parser.js';
 import { parseFailure } from './problems.js';

@@ -1,8 +1,8 @@
 import nodeFileSystem from 'node:fs';
 import { readdir } from 'node:fs/promises';
 
-import { isoTime } from '../core/clock.js';
-import { run } from '../core/steps.js';
+import { isoTime } from '../core/ports/clock.js';
+import { run } from '../core/scheduling/steps.js';
 import { within } from '../fs/absolute-path.js';
 import { lookupsOf, read } from '../fs/calls.js';
 import { inspectChain, whyExpired } from '../tls/chain.js';

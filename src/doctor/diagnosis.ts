@@ -3,12 +3,12 @@ import nodeFileSystem from 'node:fs';
 import { access, constants, readdir, stat } from 'node:fs/promises';
 import { geteuid } from 'node:process';
 
-import { isoTime, systemClock, type Clock } from '../core/clock.js';
-import { errnoOf } from '../core/errno.js';
-import { errorCodeOf } from '../core/errors.js';
-import { run, type Steps } from '../core/steps.js';
+import { isoTime, systemClock, type Clock } from '../core/ports/clock.js';
+import { errnoOf } from '../core/errors/errno.js';
+import { errorCodeOf } from '../core/errors/errors.js';
+import { run, type Steps } from '../core/scheduling/steps.js';
 import type { TargetError } from '../fs/target-error.js';
-import { checkPath } from '../core/options.js';
+import { checkPath } from '../core/options/options.js';
 import { absolutePath, within } from '../fs/absolute-path.js';
 import { Disk, noAnswers } from '../fs/disk.js';
 import type { Mount } from '../fs/mount-table.js';

@@ -1,7 +1,7 @@
 import nodeFileSystem from 'node:fs';
 
-import { isoTime } from '../core/clock.js';
-import { run } from '../core/steps.js';
+import { isoTime } from '../core/ports/clock.js';
+import { run } from '../core/scheduling/steps.js';
 import { lookupsOf, read } from '../fs/calls.js';
 import { MAX_TOKEN_BYTES } from '../token/read-token.js';
 import { DATE_LEEWAY_MS, tokenFromText, type ServiceAccountToken } from '../token/token.js';

@@ -1,6 +1,6 @@
 import { isAbsolute } from 'node:path';
 
-import { checkPath } from '../core/options.js';
+import { checkPath } from '../core/options/options.js';
 
 const GLOB_IN_PATH = 'watch the directory, with "recursive" if needed';
 

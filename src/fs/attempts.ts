@@ -9,8 +9,8 @@
  * | finds that something has moved, or fails because of  | another attempt, which uses no answer that was     |
  * | that                                                 | given before; unstable after `MAX_ATTEMPTS`        |
  */
-import { hasMoved } from '../core/errno.js';
-import { nextSlice, type Steps } from '../core/steps.js';
+import { hasMoved } from '../core/errors/errno.js';
+import { nextSlice, type Steps } from '../core/scheduling/steps.js';
 import { directoriesAbove, mergeDirectories, type Consulted } from './consulted.js';
 import type { Disk } from './disk.js';
 import type { Observation } from './observation.js';

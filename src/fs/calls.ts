@@ -1,9 +1,9 @@
 /** The calls of `node:fs` that reading needs, and combinations of them. */
 import { constants, type BigIntStats, type Dirent } from 'node:fs';
 
-import { form, type FileSystem, type FileSystemWith } from '../core/file-system.js';
-import { mayHaveLostBytes, pathForCall, pathFromBytes } from '../core/path-bytes.js';
-import { wait, type Answer, type Steps } from '../core/steps.js';
+import { form, type FileSystem, type FileSystemWith } from '../core/ports/file-system.js';
+import { mayHaveLostBytes, pathForCall, pathFromBytes } from '../core/ports/path-bytes.js';
+import { wait, type Answer, type Steps } from '../core/scheduling/steps.js';
 import { isSameInode, isUnchanged } from './file-identity.js';
 
 export const READING_CALLS = [

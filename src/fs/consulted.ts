@@ -4,9 +4,9 @@
  */
 import { dirname, basename } from 'node:path';
 
-import { errnoOf } from '../core/errno.js';
-import type { Steps } from '../core/steps.js';
-import type { WatchedDirectory } from '../core/watch-backend.js';
+import { errnoOf } from '../core/errors/errno.js';
+import type { Steps } from '../core/scheduling/steps.js';
+import type { WatchedDirectory } from '../core/ports/watch-backend.js';
 import type { Disk } from './disk.js';
 import { identityOf } from './file-identity.js';
 

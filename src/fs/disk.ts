@@ -9,10 +9,10 @@
  */
 import type { BigIntStats, Dirent } from 'node:fs';
 
-import type { Clock } from '../core/clock.js';
-import { errnoOf, withErrno } from '../core/errno.js';
-import { run, wait, type Steps } from '../core/steps.js';
-import { onNextTurn } from '../core/event-loop.js';
+import type { Clock } from '../core/ports/clock.js';
+import { errnoOf, withErrno } from '../core/errors/errno.js';
+import { run, wait, type Steps } from '../core/scheduling/steps.js';
+import { onNextTurn } from '../core/scheduling/event-loop.js';
 import {
   list,
   lookupsOf,

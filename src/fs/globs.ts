@@ -13,8 +13,8 @@
  * Names may come from a hostile user, so the time of a match is bounded by the product of the lengths of the glob and
  * the path: at each mismatch, the latest `*` takes one more character, and no earlier `*` is reconsidered.
  */
-import { ListenerError } from '../core/errors.js';
-import { hasMethods, isNonEmptyString } from '../core/options.js';
+import { ListenerError } from '../core/errors/errors.js';
+import { hasMethods, isNonEmptyString } from '../core/options/options.js';
 
 /**
  * A pattern of ignored paths: a glob, a regular expression or a function of the path relative to the watched

@@ -10,7 +10,7 @@
  */
 import type { Dirent } from 'node:fs';
 
-import { nextSlice, type Steps } from '../core/steps.js';
+import { nextSlice, type Steps } from '../core/scheduling/steps.js';
 import { within } from './absolute-path.js';
 import type { Disk } from './disk.js';
 

@@ -10,7 +10,7 @@
  */
 import { dirname } from 'node:path';
 
-import { pathFromBytes } from '../core/path-bytes.js';
+import { pathFromBytes } from '../core/ports/path-bytes.js';
 import { kindOfType, type FileSystemKind } from './file-system-kind.js';
 
 /** A mount of this process. */

@@ -16,11 +16,11 @@
 import { constants } from 'node:fs';
 import { dirname } from 'node:path';
 
-import { systemClock } from '../core/clock.js';
-import { errnoOf } from '../core/errno.js';
-import { promised, type FileSystem } from '../core/file-system.js';
-import { pathForCall } from '../core/path-bytes.js';
-import { SerialQueue } from '../core/serial-queue.js';
+import { systemClock } from '../core/ports/clock.js';
+import { errnoOf } from '../core/errors/errno.js';
+import { promised, type FileSystem } from '../core/ports/file-system.js';
+import { pathForCall } from '../core/ports/path-bytes.js';
+import { SerialQueue } from '../core/scheduling/serial-queue.js';
 import { kindOfMagic, type FileSystemKind } from './file-system-kind.js';
 import { isBehindMagicLink, magicLinkOf } from './magic-link.js';
 import { callsMayHang, linesOf, reachableMounts, type Mount } from './mount-table.js';

@@ -1,5 +1,5 @@
 /** The interface of targets, and the results of looks. */
-import type { Steps } from '../core/steps.js';
+import type { Steps } from '../core/scheduling/steps.js';
 import type { Consulted } from './consulted.js';
 import type { Disk } from './disk.js';
 import type { FileSnapshot, SetSnapshot } from './snapshot.js';

@@ -1,4 +1,4 @@
-import { number } from '../core/options.js';
+import { number } from '../core/options/options.js';
 
 /** Limits on what is read. */
 export interface ReadLimits {

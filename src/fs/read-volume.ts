@@ -1,8 +1,8 @@
 import { absolutePath } from './absolute-path.js';
 import { notAVolume, TargetError } from './target-error.js';
-import { checkPath, fileSystem, PORT_OPTIONS, resolveOptions } from '../core/options.js';
-import { systemRandom } from '../core/random.js';
-import type { Clock } from '../core/clock.js';
+import { checkPath, fileSystem, PORT_OPTIONS, resolveOptions } from '../core/options/options.js';
+import { systemRandom } from '../core/ports/random.js';
+import type { Clock } from '../core/ports/clock.js';
 import { READING_CALLS, type ReadingCalls } from './calls.js';
 import { stableRead } from './stable-read.js';
 import type { SetSnapshot } from './snapshot.js';

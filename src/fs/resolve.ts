@@ -19,9 +19,9 @@
 import type { BigIntStats } from 'node:fs';
 import { basename, dirname } from 'node:path';
 
-import { errnoOf, isDenied } from '../core/errno.js';
-import { MAX_LINKS } from '../core/file-system.js';
-import type { Steps } from '../core/steps.js';
+import { errnoOf, isDenied } from '../core/errors/errno.js';
+import { MAX_LINKS } from '../core/ports/file-system.js';
+import type { Steps } from '../core/scheduling/steps.js';
 import { within } from './absolute-path.js';
 import type { Disk } from './disk.js';
 import { identityOf } from './file-identity.js';

@@ -9,11 +9,11 @@
  * | files that were replaced while they were read | another attempt                                              |
  * | something unreadable                          | `TargetError`                                                |
  */
-import { Backoff } from '../core/backoff.js';
-import type { Clock } from '../core/clock.js';
-import type { Random } from '../core/random.js';
-import { sleep } from '../core/sleep.js';
-import { nextSlice, run } from '../core/steps.js';
+import { Backoff } from '../core/scheduling/backoff.js';
+import type { Clock } from '../core/ports/clock.js';
+import type { Random } from '../core/ports/random.js';
+import { sleep } from '../core/scheduling/sleep.js';
+import { nextSlice, run } from '../core/scheduling/steps.js';
 import type { ReadingCalls } from './calls.js';
 import { Disk, noAnswers } from './disk.js';
 import { Mounts } from './mounts.js';

@@ -1,6 +1,6 @@
-import { isDenied } from '../core/errno.js';
-import type { CodeOf } from '../core/error-codes.js';
-import { CodedError, recognize } from '../core/resilient-error.js';
+import { isDenied } from '../core/errors/errno.js';
+import type { CodeOf } from '../core/errors/error-codes.js';
+import { CodedError, recognize } from '../core/errors/resilient-error.js';
 
 export type TargetErrorCode = CodeOf<'TargetError'>;
 

@@ -5,8 +5,8 @@
  *     ..data -> ..2006_01_02_15_04_05.123456789
  *     ..2006_01_02_15_04_05.123456789/     a revision: the files themselves
  */
-import { isoTime } from '../core/clock.js';
-import type { Random } from '../core/random.js';
+import { isoTime } from '../core/ports/clock.js';
+import type { Random } from '../core/ports/random.js';
 
 /** The link to the published revision. */
 export const DATA_LINK = '..data';

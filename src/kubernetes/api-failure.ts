@@ -1,11 +1,11 @@
-import { LONGEST_RETRY_AFTER_MS } from '../core/backoff.js';
-import { parseGmtDate } from '../core/clock.js';
-import { errnoOf } from '../core/errno.js';
-import { TokenError, type TokenErrorCode } from '../core/token-error.js';
-import { PackageError } from '../core/package-error.js';
+import { LONGEST_RETRY_AFTER_MS } from '../core/scheduling/backoff.js';
+import { parseGmtDate } from '../core/ports/clock.js';
+import { errnoOf } from '../core/errors/errno.js';
+import { TokenError, type TokenErrorCode } from '../core/errors/token-error.js';
+import { PackageError } from '../core/errors/package-error.js';
 import { KubernetesError, NotInPodError } from './kubernetes-error.js';
-import { redact } from '../core/redaction.js';
-import { redactError } from '../core/resilient-error.js';
+import { redact } from '../core/options/redaction.js';
+import { redactError } from '../core/errors/resilient-error.js';
 import { API_FAILURES, ApiFailure } from './api-request.js';
 
 const CODES: Readonly<Record<number, TokenErrorCode>> = {

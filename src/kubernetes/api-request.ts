@@ -1,9 +1,9 @@
 import { request as requestHttp, type IncomingMessage, type OutgoingHttpHeaders } from 'node:http';
 import { Agent, request as requestHttps, type RequestOptions } from 'node:https';
 
-import { untilAborted } from '../core/abort.js';
-import { redact } from '../core/redaction.js';
-import { USER_AGENT } from '../core/version.js';
+import { untilAborted } from '../core/scheduling/abort.js';
+import { redact } from '../core/options/redaction.js';
+import { USER_AGENT } from '../core/options/version.js';
 import { KubernetesError } from './kubernetes-error.js';
 
 /** Discovery documents have some 100 KiB, tokens 2 KiB. */

@@ -6,10 +6,10 @@ import { createSecureContext } from 'node:tls';
 import type * as clientNode from '@kubernetes/client-node';
 import type { Cluster, KubeConfig, User } from '@kubernetes/client-node';
 
-import { errnoOf } from '../core/errno.js';
+import { errnoOf } from '../core/errors/errno.js';
 import { KubernetesError, NotInPodError } from './kubernetes-error.js';
-import { checkPath, hasMethods, isPath, matching } from '../core/options.js';
-import { PackageError } from '../core/package-error.js';
+import { checkPath, hasMethods, isPath, matching } from '../core/options/options.js';
+import { PackageError } from '../core/errors/package-error.js';
 import { readFile } from '../fs/read-file.js';
 import type { ReadingPorts } from '../fs/stable-read.js';
 import type { ApiAccess } from './api-request.js';

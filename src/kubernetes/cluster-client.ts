@@ -6,13 +6,13 @@ import { Agent } from 'node:https';
 
 import type { KubeConfig } from '@kubernetes/client-node';
 
-import type { Clock } from '../core/clock.js';
-import { withDeadline } from '../core/deadline.js';
-import { fileSystem, PORT_OPTIONS, resolveOptions } from '../core/options.js';
-import { redactError, ResilientError } from '../core/resilient-error.js';
-import { systemRandom } from '../core/random.js';
+import type { Clock } from '../core/ports/clock.js';
+import { withDeadline } from '../core/scheduling/deadline.js';
+import { fileSystem, PORT_OPTIONS, resolveOptions } from '../core/options/options.js';
+import { redactError, ResilientError } from '../core/errors/resilient-error.js';
+import { systemRandom } from '../core/ports/random.js';
 import { READING_CALLS, type ReadingCalls } from '../fs/calls.js';
-import { redact } from '../core/redaction.js';
+import { redact } from '../core/options/redaction.js';
 import { otherFailure } from './api-failure.js';
 import { ApiFailure, linesOfApi, requestApi, type ApiAccess, type ApiRequest } from './api-request.js';
 import { accessTo, clusterChoice, KUBE_CONFIG_OPTION } from './cluster-access.js';

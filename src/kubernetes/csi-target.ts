@@ -2,10 +2,10 @@
 import type { BigIntStats } from 'node:fs';
 import { isAbsolute, normalize } from 'node:path';
 
-import { errnoOf } from '../core/errno.js';
-import { promised, type FileSystem } from '../core/file-system.js';
-import { describe } from '../core/options.js';
-import { redactError } from '../core/resilient-error.js';
+import { errnoOf } from '../core/errors/errno.js';
+import { promised, type FileSystem } from '../core/ports/file-system.js';
+import { describe } from '../core/options/options.js';
+import { redactError } from '../core/errors/resilient-error.js';
 import { KubernetesError } from './kubernetes-error.js';
 
 export type TargetHook = 'prepareTarget' | 'removeTarget';

@@ -1,7 +1,7 @@
 import { inspect } from 'node:util';
 
 import { KubernetesError } from './kubernetes-error.js';
-import { redactError } from '../core/resilient-error.js';
+import { redactError } from '../core/errors/resilient-error.js';
 import type { ServiceAccountToken } from '../token/token.js';
 import { tokenFromAnswer, tokenFromText } from '../token/token.js';
 

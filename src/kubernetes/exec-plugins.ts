@@ -2,7 +2,7 @@ import { spawn, type ChildProcess, type SpawnOptions } from 'node:child_process'
 
 import type { KubeConfig } from '@kubernetes/client-node';
 
-import { onAbort } from '../core/abort.js';
+import { onAbort } from '../core/scheduling/abort.js';
 
 /** How client-node runs the plugins of a kubeconfig (`exec`); private, because it has no public way to end one. */
 interface Private {

@@ -2,10 +2,10 @@ import nodeFileSystem from 'node:fs';
 import { resolve } from 'node:path';
 
 import type { AtomicWriteFileOptions } from '../write/write-options.js';
-import { errnoOf } from '../core/errno.js';
-import { checkPath, flag, PATH_OPTION, required, resolveOptions } from '../core/options.js';
-import { systemRandom } from '../core/random.js';
-import { SerialQueue } from '../core/serial-queue.js';
+import { errnoOf } from '../core/errors/errno.js';
+import { checkPath, flag, PATH_OPTION, required, resolveOptions } from '../core/options/options.js';
+import { systemRandom } from '../core/ports/random.js';
+import { SerialQueue } from '../core/scheduling/serial-queue.js';
 import { readFileIfAny } from '../fs/read-file.js';
 import type { TokenSink } from '../token/delivery.js';
 import { fileSink, SINK_OPTIONS } from '../token/file-sink.js';

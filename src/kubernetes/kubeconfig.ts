@@ -1,7 +1,7 @@
 import { X509Certificate } from 'node:crypto';
 
 import { KubernetesError } from './kubernetes-error.js';
-import { isNonEmptyString, matching, required, resolveOptions } from '../core/options.js';
+import { isNonEmptyString, matching, required, resolveOptions } from '../core/options/options.js';
 
 /** The address of a cluster, and the credentials for it. */
 export interface KubeconfigOptions {

@@ -1,4 +1,4 @@
-import { CodedError, recognize } from '../core/resilient-error.js';
+import { CodedError, recognize } from '../core/errors/resilient-error.js';
 
 /** Data from the cluster, kubelet or a kubeconfig cannot be used. The last good state is kept. */
 export class KubernetesError extends CodedError<'KubernetesError'> {

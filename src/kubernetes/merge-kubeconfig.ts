@@ -1,7 +1,7 @@
 /** Puts the entries of one kubeconfig into another, and leaves everything else in that as it is, comments included. */
 import type { Document, YAMLMap, YAMLSeq } from 'yaml';
 
-import { loadYaml } from '../core/yaml-package.js';
+import { loadYaml } from '../core/errors/yaml-package.js';
 import { KubernetesError } from './kubernetes-error.js';
 
 type Yaml = Awaited<ReturnType<typeof loadYaml>>;

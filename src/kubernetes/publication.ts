@@ -1,9 +1,9 @@
 import type { BigIntStats } from 'node:fs';
 
-import type { Clock } from '../core/clock.js';
-import { withDeadline } from '../core/deadline.js';
-import { isPlainObject } from '../core/options.js';
-import { promised, type FileSystem } from '../core/file-system.js';
+import type { Clock } from '../core/ports/clock.js';
+import { withDeadline } from '../core/scheduling/deadline.js';
+import { isPlainObject } from '../core/options/options.js';
+import { promised, type FileSystem } from '../core/ports/file-system.js';
 import { DATA_LINK, isEntryName } from '../fs/volume-layout.js';
 import { AtomicVolume, type AtomicVolumeOptions } from '../write/atomic-volume.js';
 import type { VolumeEntry } from '../write/volume-files.js';

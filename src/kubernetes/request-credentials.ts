@@ -1,5 +1,5 @@
-import { durationText, isoTime, type Clock } from '../core/clock.js';
-import type { TokenCredential } from '../core/token-client.js';
+import { durationText, isoTime, type Clock } from '../core/ports/clock.js';
+import type { TokenCredential } from '../core/ports/token-client.js';
 import type { ReadingPorts } from '../fs/stable-read.js';
 import { readToken } from '../token/read-token.js';
 import { tokenFromText } from '../token/token.js';

@@ -4,7 +4,7 @@ import type { KubeConfig, User } from '@kubernetes/client-node';
 
 import { KubernetesError } from './kubernetes-error.js';
 import { poolConnections } from './connection-pool.js';
-import { describe, divideOptions, hasMethods, isPath, matching } from '../core/options.js';
+import { describe, divideOptions, hasMethods, isPath, matching } from '../core/options/options.js';
 import { TOKEN_FILE_OPTION_NAMES, TokenFile, type TokenFileOptions } from '../token/token-file.js';
 import { replaceUser, tokenFileOf, type Authenticator } from './cluster-access.js';
 

@@ -3,8 +3,8 @@ import { globalAgent as httpsAgent } from 'node:https';
 
 import type { CoreV1Api, KubeConfig, RequestContext, ResponseContext } from '@kubernetes/client-node';
 
-import type { Clock } from '../core/clock.js';
-import { TokenError } from '../core/token-error.js';
+import type { Clock } from '../core/ports/clock.js';
+import { TokenError } from '../core/errors/token-error.js';
 import {
   fileSystem,
   hasMethods,
@@ -14,12 +14,12 @@ import {
   PORT_OPTIONS,
   required,
   resolveOptions,
-} from '../core/options.js';
+} from '../core/options/options.js';
 import type { ReadingCalls } from '../fs/calls.js';
-import { redactError } from '../core/resilient-error.js';
-import { untilAborted } from '../core/abort.js';
-import { systemRandom } from '../core/random.js';
-import type { TokenAnswer, TokenClient, TokenCredential } from '../core/token-client.js';
+import { redactError } from '../core/errors/resilient-error.js';
+import { untilAborted } from '../core/scheduling/abort.js';
+import { systemRandom } from '../core/ports/random.js';
+import type { TokenAnswer, TokenClient, TokenCredential } from '../core/ports/token-client.js';
 import { READING_CALLS } from '../fs/calls.js';
 import { statusOf, tokenFailure } from './api-failure.js';
 import { MAX_BODY_BYTES, readText, requestApi, type ApiAccess } from './api-request.js';

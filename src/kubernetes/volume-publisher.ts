@@ -1,10 +1,10 @@
-import { onAbort } from '../core/abort.js';
-import type { Clock, Scheduled } from '../core/clock.js';
-import { Component, type ComponentEvents, type ComponentStatus } from '../core/component.js';
-import { withDeadline } from '../core/deadline.js';
-import { ClosedError } from '../core/errors.js';
-import type { LifecycleState } from '../core/lifecycle.js';
-import type { FileSystem } from '../core/file-system.js';
+import { onAbort } from '../core/scheduling/abort.js';
+import type { Clock, Scheduled } from '../core/ports/clock.js';
+import { Component, type ComponentEvents, type ComponentStatus } from '../core/lifecycle/component.js';
+import { withDeadline } from '../core/scheduling/deadline.js';
+import { ClosedError } from '../core/errors/errors.js';
+import type { LifecycleState } from '../core/lifecycle/lifecycle.js';
+import type { FileSystem } from '../core/ports/file-system.js';
 import {
   callback,
   nonEmptyString,
@@ -13,10 +13,10 @@ import {
   milliseconds,
   PORT_OPTIONS,
   resolveOptions,
-} from '../core/options.js';
-import { markHandled } from '../core/outcome.js';
-import { redactError, ResilientError } from '../core/resilient-error.js';
-import { SerialQueue } from '../core/serial-queue.js';
+} from '../core/options/options.js';
+import { markHandled } from '../core/scheduling/outcome.js';
+import { redactError, ResilientError } from '../core/errors/resilient-error.js';
+import { SerialQueue } from '../core/scheduling/serial-queue.js';
 import type { AtomicVolumeOptions } from '../write/atomic-volume.js';
 import { withoutTrailingSlashes } from '../fs/absolute-path.js';
 import { badTarget, hookFailed, targetExists, type TargetHook } from './csi-target.js';

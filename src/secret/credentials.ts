@@ -9,7 +9,7 @@ import {
   matching,
   resolveOptions,
   type Option,
-} from '../core/options.js';
+} from '../core/options/options.js';
 import { SecretError } from './secret-error.js';
 import type { Snapshot } from '../fs/snapshot.js';
 import {

@@ -1,8 +1,8 @@
-import { Backoff } from '../core/backoff.js';
-import type { Clock } from '../core/clock.js';
-import { waitAtMost } from '../core/deadline.js';
-import { callback, milliseconds, PORT_OPTIONS, required, resolveOptions } from '../core/options.js';
-import { systemRandom } from '../core/random.js';
+import { Backoff } from '../core/scheduling/backoff.js';
+import type { Clock } from '../core/ports/clock.js';
+import { waitAtMost } from '../core/scheduling/deadline.js';
+import { callback, milliseconds, PORT_OPTIONS, required, resolveOptions } from '../core/options/options.js';
+import { systemRandom } from '../core/ports/random.js';
 import type { WatchedValue } from '../watch/watched-value.js';
 import type { Credentials } from './credentials.js';
 import type { Secret } from './secret-file.js';

@@ -1,4 +1,4 @@
-import { CodedError, recognize } from '../core/resilient-error.js';
+import { CodedError, recognize } from '../core/errors/resilient-error.js';
 
 /** A secret on disk cannot be used. The last good value is kept, and watching continues. */
 export class SecretError extends CodedError<'SecretError'> {

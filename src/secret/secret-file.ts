@@ -2,7 +2,7 @@ import { isUtf8 } from 'node:buffer';
 import { inspect } from 'node:util';
 
 import { SecretError } from './secret-error.js';
-import { checkPath, divideOptions, matching } from '../core/options.js';
+import { checkPath, divideOptions, matching } from '../core/options/options.js';
 import { FileSnapshot, type Snapshot } from '../fs/snapshot.js';
 import {
   VALUE_OPTION_NAMES,

@@ -1,13 +1,17 @@
 /** What the log says about each event and operation of the library, and which metrics count it. */
-import { isoTime } from '../core/clock.js';
+import { isoTime } from '../core/ports/clock.js';
 import {
   telemetryOf,
   type EventLine,
   type Meter,
   type OperationDefinition,
-} from '../core/telemetry-definitions.js';
-import type { OperationMessages, OperationName, PointMessages } from '../core/telemetry-messages.js';
-import type { ErrorSummary, PointName } from '../core/telemetry-points.js';
+} from '../core/telemetry/telemetry-definitions.js';
+import type {
+  OperationMessages,
+  OperationName,
+  PointMessages,
+} from '../core/telemetry/telemetry-messages.js';
+import type { ErrorSummary, PointName } from '../core/telemetry/telemetry-points.js';
 import type { Operation, Point } from './observe.js';
 
 const countError = ({ error }: { readonly error: ErrorSummary }, meter: Meter): void =>

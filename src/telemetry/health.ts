@@ -1,7 +1,7 @@
 import type { ServerResponse } from 'node:http';
 
-import type { ComponentHandle } from '../core/telemetry-messages.js';
-import { hasMethods } from '../core/options.js';
+import type { ComponentHandle } from '../core/telemetry/telemetry-messages.js';
+import { hasMethods } from '../core/options/options.js';
 
 /** The result for one component. */
 export interface HealthCheck {

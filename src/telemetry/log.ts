@@ -1,6 +1,6 @@
-import { systemClock } from '../core/clock.js';
-import { hasMethods, oneOf, resolveOptions } from '../core/options.js';
-import type { ComponentHandle } from '../core/telemetry-messages.js';
+import { systemClock } from '../core/ports/clock.js';
+import { hasMethods, oneOf, resolveOptions } from '../core/options/options.js';
+import type { ComponentHandle } from '../core/telemetry/telemetry-messages.js';
 import { isolated, observe, type Operation, type Subscription } from './observe.js';
 import { lineOf, operationOf, textOf } from './definitions.js';
 import { RepeatedLines, sinceLastLine } from './repeated-lines.js';

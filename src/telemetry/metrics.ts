@@ -1,5 +1,5 @@
 /** The metrics of the library, in the one table that Prometheus, OpenTelemetry and the tests of the alert rules use. */
-import { followTelemetry, type Labels, type Metric } from '../core/telemetry-definitions.js';
+import { followTelemetry, type Labels, type Metric } from '../core/telemetry/telemetry-definitions.js';
 
 type Worse = NonNullable<Metric['of']>;
 

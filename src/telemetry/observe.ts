@@ -1,11 +1,15 @@
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 
-import { systemClock } from '../core/clock.js';
-import { ListenerError } from '../core/errors.js';
-import { callback, optional, resolveOptions } from '../core/options.js';
-import type { OperationMessages, OperationName, PointMessages } from '../core/telemetry-messages.js';
-import type { PointName } from '../core/telemetry-points.js';
-import { addObserver, followNames, operationChannel } from '../core/telemetry.js';
+import { systemClock } from '../core/ports/clock.js';
+import { ListenerError } from '../core/errors/errors.js';
+import { callback, optional, resolveOptions } from '../core/options/options.js';
+import type {
+  OperationMessages,
+  OperationName,
+  PointMessages,
+} from '../core/telemetry/telemetry-messages.js';
+import type { PointName } from '../core/telemetry/telemetry-points.js';
+import { addObserver, followNames, operationChannel } from '../core/telemetry/telemetry.js';
 
 /** Something that observes the library until it is closed. */
 export interface Subscription extends Disposable {

@@ -1,6 +1,6 @@
 import type { Attributes, Counter, Histogram, Meter, ObservableCallback } from '@opentelemetry/api';
 
-import type { Labels, Metric } from '../core/telemetry-definitions.js';
+import type { Labels, Metric } from '../core/telemetry/telemetry-definitions.js';
 import { otelName, SECONDS_BUCKETS, type Sample } from './metrics.js';
 import { Recorder } from './recorder.js';
 

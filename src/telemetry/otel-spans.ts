@@ -3,8 +3,8 @@ import { AsyncLocalStorage } from 'node:async_hooks';
 import type * as api from '@opentelemetry/api';
 import type { Attributes, Context, Span, Tracer } from '@opentelemetry/api';
 
-import { systemClock } from '../core/clock.js';
-import { followNames, operationChannel } from '../core/telemetry.js';
+import { systemClock } from '../core/ports/clock.js';
+import { followNames, operationChannel } from '../core/telemetry/telemetry.js';
 import { attributesOf } from './otel-metrics.js';
 import { count, type Operation } from './observe.js';
 import { typeOf } from './definitions.js';

@@ -1,7 +1,7 @@
 import type * as openTelemetry from '@opentelemetry/api';
 import type { MeterProvider, TracerProvider } from '@opentelemetry/api';
 
-import { matching, port, resolveOptions } from '../core/options.js';
+import { matching, port, resolveOptions } from '../core/options/options.js';
 import { recordMetrics } from './otel-metrics.js';
 import { recordSpans } from './otel-spans.js';
 import type { Subscription } from './observe.js';

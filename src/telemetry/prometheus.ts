@@ -1,7 +1,7 @@
 import type * as promClient from 'prom-client';
 import type { Counter, Gauge, Histogram, Registry } from 'prom-client';
 
-import { hasMethods, matching, resolveOptions } from '../core/options.js';
+import { hasMethods, matching, resolveOptions } from '../core/options/options.js';
 import { METRICS, prometheusName, SECONDS_BUCKETS, type Sample } from './metrics.js';
 import type { Subscription } from './observe.js';
 import { Recorder } from './recorder.js';

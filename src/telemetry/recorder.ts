@@ -1,6 +1,6 @@
-import type { Labels, Meter, Metric } from '../core/telemetry-definitions.js';
-import type { ComponentHandle } from '../core/telemetry-messages.js';
-import { runningComponents } from '../core/telemetry.js';
+import type { Labels, Meter, Metric } from '../core/telemetry/telemetry-definitions.js';
+import type { ComponentHandle } from '../core/telemetry/telemetry-messages.js';
+import { runningComponents } from '../core/telemetry/telemetry.js';
 import { followMetrics, ownLabel, type Sample } from './metrics.js';
 import { count, type Operation, type Point, type Subscription } from './observe.js';
 import { eventOf, operationOf } from './definitions.js';

@@ -1,4 +1,4 @@
-import type { Clock, Scheduled } from '../core/clock.js';
+import type { Clock, Scheduled } from '../core/ports/clock.js';
 
 const PERIOD_MS = 60_000;
 

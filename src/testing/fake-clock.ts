@@ -1,6 +1,6 @@
-import { nextTurn } from '../core/event-loop.js';
-import { describe } from '../core/options.js';
-import type { Clock, Scheduled } from '../core/clock.js';
+import { nextTurn } from '../core/scheduling/event-loop.js';
+import { describe } from '../core/options/options.js';
+import type { Clock, Scheduled } from '../core/ports/clock.js';
 
 interface Timer {
   readonly at: number;

@@ -1,6 +1,6 @@
-import { TokenError } from '../core/token-error.js';
-import { kubernetesTime, systemClock, type Clock } from '../core/clock.js';
-import type { TokenAnswer, TokenClient, TokenRequest } from '../core/token-client.js';
+import { TokenError } from '../core/errors/token-error.js';
+import { kubernetesTime, systemClock, type Clock } from '../core/ports/clock.js';
+import type { TokenAnswer, TokenClient, TokenRequest } from '../core/ports/token-client.js';
 import { mintTestToken } from './jwt.js';
 
 /** The reaction of a `FakeTokenClient` to one request. */

@@ -1,6 +1,6 @@
 import { sign, verify, type KeyObject } from 'node:crypto';
 import { promisify } from 'node:util';
-import type { TokenClaims } from '../core/token-client.js';
+import type { TokenClaims } from '../core/ports/token-client.js';
 
 interface Header {
   readonly alg: 'ES256' | 'none';

@@ -1,9 +1,9 @@
 import fs from 'node:fs';
 import { basename, dirname, join, resolve } from 'node:path';
 
-import type { Clock } from '../core/clock.js';
-import { errnoOf } from '../core/errno.js';
-import type { Random } from '../core/random.js';
+import type { Clock } from '../core/ports/clock.js';
+import { errnoOf } from '../core/errors/errno.js';
+import type { Random } from '../core/ports/random.js';
 import {
   checkPath,
   describe,
@@ -13,7 +13,7 @@ import {
   port,
   PORT_OPTIONS,
   resolveOptions,
-} from '../core/options.js';
+} from '../core/options/options.js';
 import { DATA_LINK as DATA, KUBELET_PENDING_LINK, revisionName, topOf } from '../fs/volume-layout.js';
 import { checkedFiles, type CheckedFile, type VolumeFiles } from './volume-file.js';
 import {

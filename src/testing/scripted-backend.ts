@@ -1,4 +1,9 @@
-import type { HintSink, WatchBackend, WatchedDirectory, WatchSubscription } from '../core/watch-backend.js';
+import type {
+  HintSink,
+  WatchBackend,
+  WatchedDirectory,
+  WatchSubscription,
+} from '../core/ports/watch-backend.js';
 
 /**
  * A backend whose hints are sent by a test. It records the directories that it was asked to watch.

@@ -1,7 +1,7 @@
 import { isMap } from 'node:util/types';
 
-import { A_MODE, isMode } from '../core/mode.js';
-import { isPlainObject } from '../core/options.js';
+import { A_MODE, isMode } from '../core/options/mode.js';
+import { isPlainObject } from '../core/options/options.js';
 import { cleanKeys } from '../fs/volume-layout.js';
 
 /** A file of a volume: its contents, or its contents and its mode (default `0o644`). Strings are UTF-8. */

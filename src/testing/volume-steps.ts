@@ -2,7 +2,7 @@
 import fs from 'node:fs';
 import { dirname, join } from 'node:path';
 
-import { pathForCall, pathFromBytes } from '../core/path-bytes.js';
+import { pathForCall, pathFromBytes } from '../core/ports/path-bytes.js';
 import type { CheckedFile } from './volume-file.js';
 
 /** One system call that changed the disk, made before the step is yielded. */

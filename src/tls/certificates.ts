@@ -1,7 +1,7 @@
 /** What certificates say, alone and as a set. */
 import { hash, type KeyObject, type X509Certificate } from 'node:crypto';
 
-import { parseGmtDate } from '../core/clock.js';
+import { parseGmtDate } from '../core/ports/clock.js';
 
 /** The validity of a certificate, epoch ms. */
 export interface Validity {

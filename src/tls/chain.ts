@@ -9,7 +9,7 @@
  */
 import type { X509Certificate } from 'node:crypto';
 
-import { isoTime } from '../core/clock.js';
+import { isoTime } from '../core/ports/clock.js';
 import { distinct, issuerName, subjectName, validityOf, type Chain } from './certificates.js';
 
 /** What is odd about a set that is used nevertheless, and until when that stays so. */

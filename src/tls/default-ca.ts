@@ -1,10 +1,10 @@
 import type { X509Certificate } from 'node:crypto';
 import * as tls from 'node:tls';
 
-import { Component, type ComponentEvents, type ComponentStatus } from '../core/component.js';
-import { startOrClose } from '../core/lifecycle.js';
-import type { Clock } from '../core/clock.js';
-import { nonEmptyString, PORT_OPTIONS, resolveOptions } from '../core/options.js';
+import { Component, type ComponentEvents, type ComponentStatus } from '../core/lifecycle/component.js';
+import { startOrClose } from '../core/lifecycle/lifecycle.js';
+import type { Clock } from '../core/ports/clock.js';
+import { nonEmptyString, PORT_OPTIONS, resolveOptions } from '../core/options/options.js';
 import { replaceDefaultPools } from './default-pools.js';
 import type { TlsCredentials } from './tls-credentials.js';
 import { TlsError } from './tls-error.js';

@@ -22,7 +22,7 @@ import type { X509Certificate } from 'node:crypto';
 import type { Duplex } from 'node:stream';
 import { TLSSocket } from 'node:tls';
 
-import { systemClock, type Clock } from '../core/clock.js';
+import { systemClock, type Clock } from '../core/ports/clock.js';
 
 /** How long what is in flight on a connection that has to end may take by default, ms. */
 export const DRAIN_MS = 30_000;

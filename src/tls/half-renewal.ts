@@ -10,9 +10,9 @@
  *
  * A mismatch is no half if everything comes from one file or one revision, which are complete, and before the first good set.
  */
-import { Alarm } from '../core/alarm.js';
-import type { Clock } from '../core/clock.js';
-import type { ResilientError } from '../core/resilient-error.js';
+import { Alarm } from '../core/scheduling/alarm.js';
+import type { Clock } from '../core/ports/clock.js';
+import type { ResilientError } from '../core/errors/resilient-error.js';
 import type { Snapshot } from '../fs/snapshot.js';
 import { TlsError } from './tls-error.js';
 import type { TlsPlaces } from './tls-paths.js';

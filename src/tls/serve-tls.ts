@@ -1,8 +1,8 @@
 import { hash, randomBytes } from 'node:crypto';
 import type { SecureContextOptions, Server } from 'node:tls';
 
-import { Component, type ComponentEvents, type ComponentStatus } from '../core/component.js';
-import { startOrClose } from '../core/lifecycle.js';
+import { Component, type ComponentEvents, type ComponentStatus } from '../core/lifecycle/component.js';
+import { startOrClose } from '../core/lifecycle/lifecycle.js';
 import {
   describe,
   hasMethods,
@@ -10,8 +10,8 @@ import {
   nonEmptyString,
   PORT_OPTIONS,
   resolveOptions,
-} from '../core/options.js';
-import { dateOrNull, type Clock } from '../core/clock.js';
+} from '../core/options/options.js';
+import { dateOrNull, type Clock } from '../core/ports/clock.js';
 import { DRAIN_MS, isCaRemoved } from './generation.js';
 import { endConnections, followConnections } from './server-connections.js';
 import { digestOfSet } from './certificates.js';

@@ -22,7 +22,7 @@ import type { ServerHttp2Session } from 'node:http2';
 import type { Duplex } from 'node:stream';
 import { createServer, type Server, type TLSSocket } from 'node:tls';
 
-import type { Clock } from '../core/clock.js';
+import type { Clock } from '../core/ports/clock.js';
 import { Generations, type Generation } from './generation.js';
 
 type Emit = (event: string | symbol, ...args: unknown[]) => boolean;

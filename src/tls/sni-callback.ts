@@ -1,7 +1,7 @@
 import { createSecureContext, type SecureContext } from 'node:tls';
 
 import { TlsError } from './tls-error.js';
-import { describe } from '../core/options.js';
+import { describe } from '../core/options/options.js';
 import type { TlsCredentials } from './tls-credentials.js';
 import { checkTlsFiles, type TlsFiles } from './tls-files.js';
 

@@ -2,7 +2,7 @@ import type { X509Certificate } from 'node:crypto';
 import type { Socket } from 'node:net';
 import type { TLSSocket } from 'node:tls';
 
-import { describe } from '../core/options.js';
+import { describe } from '../core/options/options.js';
 
 /** The SPIFFE ID of a workload, such as `spiffe://example.org/ns/default/sa/web`. */
 export interface SpiffeId {

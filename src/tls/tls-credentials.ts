@@ -2,7 +2,7 @@ import { hash, type X509Certificate } from 'node:crypto';
 import { createSecureContext, type SecureContext } from 'node:tls';
 import { inspect } from 'node:util';
 
-import { dateOrNull, isoTime } from '../core/clock.js';
+import { dateOrNull, isoTime } from '../core/ports/clock.js';
 import {
   digestOfSet,
   distinct,

@@ -1,5 +1,5 @@
-import type { CodeOf } from '../core/error-codes.js';
-import { CodedError, recognize } from '../core/resilient-error.js';
+import type { CodeOf } from '../core/errors/error-codes.js';
+import { CodedError, recognize } from '../core/errors/resilient-error.js';
 
 export type TlsErrorCode = CodeOf<'TlsError'>;
 

@@ -1,9 +1,14 @@
-import { Alarm } from '../core/alarm.js';
-import { dateOrNull } from '../core/clock.js';
-import type { Expiry } from '../core/events.js';
-import { describe, divideOptions, hasMethods, milliseconds, optional } from '../core/options.js';
-import { expiryVerdict, flag, seconds, type StatusDescription } from '../core/status-description.js';
-import type { ResilientError } from '../core/resilient-error.js';
+import { Alarm } from '../core/scheduling/alarm.js';
+import { dateOrNull } from '../core/ports/clock.js';
+import type { Expiry } from '../core/lifecycle/events.js';
+import { describe, divideOptions, hasMethods, milliseconds, optional } from '../core/options/options.js';
+import {
+  expiryVerdict,
+  flag,
+  seconds,
+  type StatusDescription,
+} from '../core/telemetry/status-description.js';
+import type { ResilientError } from '../core/errors/resilient-error.js';
 import type { Snapshot } from '../fs/snapshot.js';
 import type { WatcherWarning } from '../watch/watcher-events.js';
 import { GROUP_SETTLE_MS } from '../watch/watcher-options.js';

@@ -1,4 +1,4 @@
-import { checkPath, describe } from '../core/options.js';
+import { checkPath, describe } from '../core/options/options.js';
 import { absolutePath, within } from '../fs/absolute-path.js';
 import { FileSnapshot, type Snapshot } from '../fs/snapshot.js';
 

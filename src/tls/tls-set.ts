@@ -1,5 +1,5 @@
 /** Parses and checks a set of certificate, key and CA bundle. */
-import { isoTime } from '../core/clock.js';
+import { isoTime } from '../core/ports/clock.js';
 import { FileSnapshot } from '../fs/snapshot.js';
 import type { Identity, Validity } from './certificates.js';
 import { inspectChain, whyExpired, type Oddities } from './chain.js';

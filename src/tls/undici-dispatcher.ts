@@ -2,8 +2,8 @@ import type * as undiciModule from 'undici';
 import type { Agent, buildConnector, Dispatcher } from 'undici';
 import type { Socket } from 'node:net';
 
-import { hasMethods } from '../core/options.js';
-import { exportsOf, PackageError } from '../core/package-error.js';
+import { hasMethods } from '../core/options/options.js';
+import { exportsOf, PackageError } from '../core/errors/package-error.js';
 import { endEach, Generations, isCaRemoved, type Generation } from './generation.js';
 import type { TlsCredentials } from './tls-credentials.js';
 import { TlsError } from './tls-error.js';

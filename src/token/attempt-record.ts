@@ -1,4 +1,4 @@
-import type { TokenError } from '../core/token-error.js';
+import type { TokenError } from '../core/errors/token-error.js';
 import type { TokenLease } from './lease.js';
 import { DATE_LEEWAY_MS, latenessOf } from './token.js';
 import type { TokenRefresherEvents, TokenRefresherStatus } from './refresher-status.js';

@@ -1,11 +1,11 @@
-import { Backoff, type BackoffOptions } from '../core/backoff.js';
-import { lastErrorOf, type LastError } from '../core/component.js';
-import { waitAtMost, withDeadline } from '../core/deadline.js';
-import { ClosedError } from '../core/errors.js';
-import { TokenError } from '../core/token-error.js';
-import type { Clock } from '../core/clock.js';
-import { redactError } from '../core/resilient-error.js';
-import { Worker } from '../core/worker.js';
+import { Backoff, type BackoffOptions } from '../core/scheduling/backoff.js';
+import { lastErrorOf, type LastError } from '../core/lifecycle/component.js';
+import { waitAtMost, withDeadline } from '../core/scheduling/deadline.js';
+import { ClosedError } from '../core/errors/errors.js';
+import { TokenError } from '../core/errors/token-error.js';
+import type { Clock } from '../core/ports/clock.js';
+import { redactError } from '../core/errors/resilient-error.js';
+import { Worker } from '../core/scheduling/worker.js';
 import type { ServiceAccountToken } from './token.js';
 
 /**
@@ -47,7 +47,7 @@ interface TokenDeliveryOptions {
   readonly onFailed: (sink: string, error: TokenError) => void;
 }
 
-/** Delivers the newest token to one sink, and retries until that succeeds (core/worker.ts has the states). */
+/** Delivers the newest token to one sink, and retries until that succeeds (core/scheduling/worker.ts has the states). */
 export class TokenDelivery {
   readonly name: string;
   readonly #sink: TokenSink;

@@ -1,6 +1,6 @@
-import { untilAborted } from '../core/abort.js';
-import { describe, hasMethods } from '../core/options.js';
-import type { ValueSource } from '../core/value-source.js';
+import { untilAborted } from '../core/scheduling/abort.js';
+import { describe, hasMethods } from '../core/options/options.js';
+import type { ValueSource } from '../core/ports/value-source.js';
 import type { ServiceAccountToken } from './token.js';
 
 /**

@@ -1,4 +1,4 @@
-import { checkPath, matching, resolveOptions } from '../core/options.js';
+import { checkPath, matching, resolveOptions } from '../core/options/options.js';
 import { atomicWriteFile } from '../write/atomic-write-file.js';
 import { OPTIONS, type AtomicWriteFileOptions } from '../write/write-options.js';
 import type { ServiceAccountToken } from './token.js';

@@ -1,4 +1,4 @@
-import type { Clock } from '../core/clock.js';
+import type { Clock } from '../core/ports/clock.js';
 import type { ServiceAccountToken } from './token.js';
 
 /**

@@ -1,11 +1,11 @@
-import { withDeadline } from '../core/deadline.js';
-import { errnoOf } from '../core/errno.js';
-import { TokenError } from '../core/token-error.js';
-import { isoTime, type Clock } from '../core/clock.js';
+import { withDeadline } from '../core/scheduling/deadline.js';
+import { errnoOf } from '../core/errors/errno.js';
+import { TokenError } from '../core/errors/token-error.js';
+import { isoTime, type Clock } from '../core/ports/clock.js';
 import type { ReadingCalls } from '../fs/calls.js';
-import type { Random } from '../core/random.js';
-import { redactError } from '../core/resilient-error.js';
-import type { TokenClient, TokenCredential } from '../core/token-client.js';
+import type { Random } from '../core/ports/random.js';
+import { redactError } from '../core/errors/resilient-error.js';
+import type { TokenClient, TokenCredential } from '../core/ports/token-client.js';
 import { readToken } from './read-token.js';
 import { tokenFromAnswer, type ServiceAccountToken } from './token.js';
 import { TokenLease } from './lease.js';

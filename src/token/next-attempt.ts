@@ -1,8 +1,8 @@
-import { Backoff, LONGEST_RETRY_AFTER_MS, type BackoffOptions } from '../core/backoff.js';
-import type { Clock } from '../core/clock.js';
-import { Alarm } from '../core/alarm.js';
+import { Backoff, LONGEST_RETRY_AFTER_MS, type BackoffOptions } from '../core/scheduling/backoff.js';
+import type { Clock } from '../core/ports/clock.js';
+import { Alarm } from '../core/scheduling/alarm.js';
 import type { TokenWakeReason } from './refresher-status.js';
-import type { Random } from '../core/random.js';
+import type { Random } from '../core/ports/random.js';
 
 interface NextAttemptOptions {
   readonly retryDelays: BackoffOptions;

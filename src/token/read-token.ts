@@ -1,4 +1,4 @@
-import { TokenError } from '../core/token-error.js';
+import { TokenError } from '../core/errors/token-error.js';
 import { bytesIn, readFile } from '../fs/read-file.js';
 import type { Snapshot } from '../fs/snapshot.js';
 import type { ReadingPorts } from '../fs/stable-read.js';

@@ -13,11 +13,11 @@ import {
   required,
   PORT_OPTIONS,
   resolveOptions,
-} from '../core/options.js';
-import type { Clock } from '../core/clock.js';
+} from '../core/options/options.js';
+import type { Clock } from '../core/ports/clock.js';
 import type { ReadingCalls } from '../fs/calls.js';
-import type { Random } from '../core/random.js';
-import type { TokenClient } from '../core/token-client.js';
+import type { Random } from '../core/ports/random.js';
+import type { TokenClient } from '../core/ports/token-client.js';
 import { READING_CALLS } from '../fs/calls.js';
 import type { TokenSink } from './delivery.js';
 import { everyInterval, tokenSchedules, type TokenSchedule, type TokenScheduleName } from './schedule.js';

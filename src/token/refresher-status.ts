@@ -1,8 +1,8 @@
-import type { ComponentEvents, ComponentStatus } from '../core/component.js';
-import { seconds, type StatusDescription } from '../core/status-description.js';
-import type { TokenError } from '../core/token-error.js';
-import type { ListenerError } from '../core/errors.js';
-import type { Degradation, Expiry, Readable, Recovery, Unreadable } from '../core/events.js';
+import type { ComponentEvents, ComponentStatus } from '../core/lifecycle/component.js';
+import { seconds, type StatusDescription } from '../core/telemetry/status-description.js';
+import type { TokenError } from '../core/errors/token-error.js';
+import type { ListenerError } from '../core/errors/errors.js';
+import type { Degradation, Expiry, Readable, Recovery, Unreadable } from '../core/lifecycle/events.js';
 import type { WatcherWarning } from '../watch/watcher-events.js';
 import type { ServiceAccountToken } from './token.js';
 import type { TokenSinkStatus } from './delivery.js';

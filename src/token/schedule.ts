@@ -1,4 +1,4 @@
-import type { Random } from '../core/random.js';
+import type { Random } from '../core/ports/random.js';
 import type { TokenLease } from './lease.js';
 import type { ServiceAccountToken } from './token.js';
 

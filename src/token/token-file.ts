@@ -1,9 +1,9 @@
-import { TokenError } from '../core/token-error.js';
-import { Alarm } from '../core/alarm.js';
-import { dateOrNull } from '../core/clock.js';
-import { checkPath, divideOptions, oneOf } from '../core/options.js';
-import { markHandled } from '../core/outcome.js';
-import { expiryVerdict, seconds, type StatusDescription } from '../core/status-description.js';
+import { TokenError } from '../core/errors/token-error.js';
+import { Alarm } from '../core/scheduling/alarm.js';
+import { dateOrNull } from '../core/ports/clock.js';
+import { checkPath, divideOptions, oneOf } from '../core/options/options.js';
+import { markHandled } from '../core/scheduling/outcome.js';
+import { expiryVerdict, seconds, type StatusDescription } from '../core/telemetry/status-description.js';
 import type { Snapshot } from '../fs/snapshot.js';
 import {
   VALUE_OPTION_NAMES,

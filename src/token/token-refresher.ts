@@ -1,16 +1,16 @@
-import { dateOrNull } from '../core/clock.js';
-import { asPart, Component } from '../core/component.js';
-import { withDeadline } from '../core/deadline.js';
-import { ClosedError, ListenerError } from '../core/errors.js';
-import { TokenError } from '../core/token-error.js';
-import { TokenCredential } from '../core/token-client.js';
-import type { ValueSource } from '../core/value-source.js';
-import { Alarm } from '../core/alarm.js';
+import { dateOrNull } from '../core/ports/clock.js';
+import { asPart, Component } from '../core/lifecycle/component.js';
+import { withDeadline } from '../core/scheduling/deadline.js';
+import { ClosedError, ListenerError } from '../core/errors/errors.js';
+import { TokenError } from '../core/errors/token-error.js';
+import { TokenCredential } from '../core/ports/token-client.js';
+import type { ValueSource } from '../core/ports/value-source.js';
+import { Alarm } from '../core/scheduling/alarm.js';
 import { TokenDelivery } from './delivery.js';
 import type { TokenLease } from './lease.js';
 import { mintToken } from './mint.js';
 import { NextAttempt } from './next-attempt.js';
-import { markHandled, NextOutcome } from '../core/outcome.js';
+import { markHandled, NextOutcome } from '../core/scheduling/outcome.js';
 import { AttemptRecord } from './attempt-record.js';
 import {
   resolveRefresherOptions,

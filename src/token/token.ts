@@ -1,8 +1,8 @@
 import { inspect } from 'node:util';
 
-import type { TokenClaims } from '../core/token-client.js';
-import { TokenError } from '../core/token-error.js';
-import { dateOrNull, isoTime, parseTimestamp } from '../core/clock.js';
+import type { TokenClaims } from '../core/ports/token-client.js';
+import { TokenError } from '../core/errors/token-error.js';
+import { dateOrNull, isoTime, parseTimestamp } from '../core/ports/clock.js';
 
 /** The tolerance of the API server (go-jose's default leeway) for tokens dated in the future. */
 export const DATE_LEEWAY_MS = 60_000;

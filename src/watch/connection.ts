@@ -16,15 +16,15 @@
  */
 import pRetry, { AbortError } from 'p-retry';
 
-import { Backoff } from '../core/backoff.js';
-import { BackendError } from '../core/backend-error.js';
-import type { Clock } from '../core/clock.js';
-import { hasMoved } from '../core/errno.js';
-import type { FileSystem } from '../core/file-system.js';
-import type { Random } from '../core/random.js';
-import type { Lifetime } from '../core/lifetime.js';
-import { sleep } from '../core/sleep.js';
-import type { Hint, WatchBackend, WatchedDirectory, WatchSubscription } from '../core/watch-backend.js';
+import { Backoff } from '../core/scheduling/backoff.js';
+import { BackendError } from '../core/errors/backend-error.js';
+import type { Clock } from '../core/ports/clock.js';
+import { hasMoved } from '../core/errors/errno.js';
+import type { FileSystem } from '../core/ports/file-system.js';
+import type { Random } from '../core/ports/random.js';
+import type { Lifetime } from '../core/lifecycle/lifetime.js';
+import { sleep } from '../core/scheduling/sleep.js';
+import type { Hint, WatchBackend, WatchedDirectory, WatchSubscription } from '../core/ports/watch-backend.js';
 import { backendFailure, hasNoEvents } from './backends/backend-failure.js';
 import { backendNamed, type BackendName } from './backends/catalog.js';
 import type { ChangeCause } from './change.js';

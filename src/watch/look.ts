@@ -1,9 +1,9 @@
 /** One look of a watcher: what is at the target, and what comparing it, listening to it and warning of it need besides. */
 import { basename, dirname } from 'node:path';
 
-import { errnoOf } from '../core/errno.js';
-import { nextSlice, type Steps } from '../core/steps.js';
-import type { WatchedDirectory } from '../core/watch-backend.js';
+import { errnoOf } from '../core/errors/errno.js';
+import { nextSlice, type Steps } from '../core/scheduling/steps.js';
+import type { WatchedDirectory } from '../core/ports/watch-backend.js';
 import { haveSameDirectories, type Consulted } from '../fs/consulted.js';
 import type { Disk } from '../fs/disk.js';
 import { identityOf } from '../fs/file-identity.js';

@@ -24,7 +24,7 @@
  * added with `add`, a file is also complete if it was last written before `settleMs`. What `remove` has changed is
  * reported at once, but a file added to a group whose other files are changing is reported together with them.
  */
-import type { Clock } from '../core/clock.js';
+import type { Clock } from '../core/ports/clock.js';
 import type { Observation } from '../fs/observation.js';
 import { linksIn } from '../fs/resolve.js';
 import { FileSnapshot, MissingSnapshot, SetSnapshot, type Files, type Snapshot } from '../fs/snapshot.js';

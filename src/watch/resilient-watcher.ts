@@ -1,13 +1,13 @@
 import { basename, resolve } from 'node:path';
 
-import { onAbort } from '../core/abort.js';
-import { Component } from '../core/component.js';
+import { onAbort } from '../core/scheduling/abort.js';
+import { Component } from '../core/lifecycle/component.js';
 import type { Snapshot } from '../fs/snapshot.js';
 import { stableRead } from '../fs/stable-read.js';
 import { refuseDirectories } from '../fs/targets/group.js';
 import { isGroup, targetAt, type TargetPath } from '../fs/targets/target-at.js';
 import type { Target } from '../fs/observation.js';
-import { describe } from '../core/options.js';
+import { describe } from '../core/options/options.js';
 import { differenceSince, digestsOf, type Change, type Digests, type KeyDifference } from './change.js';
 import { ChangeStream } from './change-stream.js';
 import { Session } from './session.js';

@@ -27,15 +27,15 @@
  * | the mount is replaced or unmounted       | the call fails with ESTALE within a second, and the look tries   |
  * |                                          | again from the beginning of the path (fs/mounts.ts)              |
  */
-import type { ListenerError } from '../core/errors.js';
-import { Backoff } from '../core/backoff.js';
-import type { Scheduled } from '../core/clock.js';
-import { isTurnSpent, startTurnBudget } from '../core/event-loop.js';
-import type { Lifetime } from '../core/lifetime.js';
-import { NextOutcome } from '../core/outcome.js';
-import { run, wait, type Answer, type Steps } from '../core/steps.js';
-import { operations } from '../core/telemetry.js';
-import type { Hint } from '../core/watch-backend.js';
+import type { ListenerError } from '../core/errors/errors.js';
+import { Backoff } from '../core/scheduling/backoff.js';
+import type { Scheduled } from '../core/ports/clock.js';
+import { isTurnSpent, startTurnBudget } from '../core/scheduling/event-loop.js';
+import type { Lifetime } from '../core/lifecycle/lifetime.js';
+import { NextOutcome } from '../core/scheduling/outcome.js';
+import { run, wait, type Answer, type Steps } from '../core/scheduling/steps.js';
+import { operations } from '../core/telemetry/telemetry.js';
+import type { Hint } from '../core/ports/watch-backend.js';
 import { answersOf, Disk } from '../fs/disk.js';
 import { haveSameDirectories } from '../fs/consulted.js';
 import { Mounts } from '../fs/mounts.js';

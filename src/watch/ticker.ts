@@ -2,7 +2,7 @@
  * Work at the multiples of an interval. Users with the same options share one timer, so that many watchers tick in one turn
  * of the event loop.
  */
-import type { Clock, Scheduled } from '../core/clock.js';
+import type { Clock, Scheduled } from '../core/ports/clock.js';
 
 interface TickerOptions {
   readonly clock: Clock;

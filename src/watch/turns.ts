@@ -2,7 +2,7 @@
  * Looks that wait for the next turn of the event loop because earlier looks have used up the current one. Each turn
  * runs as many as fit.
  */
-import { isTurnSpent, onNextTurn } from '../core/event-loop.js';
+import { isTurnSpent, onNextTurn } from '../core/scheduling/event-loop.js';
 
 /** Begins a look. @param event stands for the turn, see `Hint`. */
 type Begin = (event: object) => void;

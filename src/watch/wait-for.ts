@@ -1,7 +1,7 @@
-import { withDeadline } from '../core/deadline.js';
+import { withDeadline } from '../core/scheduling/deadline.js';
 import { TargetError } from '../fs/target-error.js';
-import { divideOptions, matching } from '../core/options.js';
-import { systemClock } from '../core/clock.js';
+import { divideOptions, matching } from '../core/options/options.js';
+import { systemClock } from '../core/ports/clock.js';
 import type { Snapshot } from '../fs/snapshot.js';
 import type { TargetPath } from '../fs/targets/target-at.js';
 import { ResilientWatcher } from './resilient-watcher.js';

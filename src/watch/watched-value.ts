@@ -9,27 +9,27 @@
  *
  * An attempt uses one snapshot, so a value never mixes two revisions.
  */
-import { onAbort } from '../core/abort.js';
-import type { ListenerError } from '../core/errors.js';
+import { onAbort } from '../core/scheduling/abort.js';
+import type { ListenerError } from '../core/errors/errors.js';
 import {
   asPart,
   Component,
   type ComponentEvents,
   type ComponentStatus,
   type LastError,
-} from '../core/component.js';
-import { systemClock, type Clock } from '../core/clock.js';
-import type { ResilientError } from '../core/resilient-error.js';
-import { holdProcess } from '../core/keep-alive.js';
-import { Outcome } from '../core/outcome.js';
-import type { StatusDescription } from '../core/status-description.js';
-import type { ValueSource } from '../core/value-source.js';
+} from '../core/lifecycle/component.js';
+import { systemClock, type Clock } from '../core/ports/clock.js';
+import type { ResilientError } from '../core/errors/resilient-error.js';
+import { holdProcess } from '../core/lifecycle/keep-alive.js';
+import { Outcome } from '../core/scheduling/outcome.js';
+import type { StatusDescription } from '../core/telemetry/status-description.js';
+import type { ValueSource } from '../core/ports/value-source.js';
 import type { Snapshot } from '../fs/snapshot.js';
 import { TargetError } from '../fs/target-error.js';
 import type { ResilientWatcherEvents, WatcherWarning } from './watcher-events.js';
 import { ResilientWatcher } from './resilient-watcher.js';
 import { WATCHER_OPTION_NAMES, type ResilientWatcherOptions } from './watcher-options.js';
-import type { Degradation, Readable, Recovery, Unreadable } from '../core/events.js';
+import type { Degradation, Readable, Recovery, Unreadable } from '../core/lifecycle/events.js';
 
 /** Common options of values from watched files: those of `ResilientWatcher` that apply to a few small files. */
 export type WatchedValueOptions = Omit<ResilientWatcherOptions, (typeof NOT_FOR_VALUES)[number]>;

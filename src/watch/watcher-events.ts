@@ -1,6 +1,6 @@
-import type { ComponentEvents } from '../core/component.js';
-import type { ListenerError } from '../core/errors.js';
-import type { Degradation, Readable, Recovery, Restart, Unreadable } from '../core/events.js';
+import type { ComponentEvents } from '../core/lifecycle/component.js';
+import type { ListenerError } from '../core/errors/errors.js';
+import type { Degradation, Readable, Recovery, Restart, Unreadable } from '../core/lifecycle/events.js';
 import type { Change } from './change.js';
 
 /** A new revision with the same contents. */

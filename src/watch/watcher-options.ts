@@ -7,12 +7,12 @@ import {
   nonEmptyString,
   PORT_OPTIONS,
   resolveOptions,
-} from '../core/options.js';
+} from '../core/options/options.js';
 import { READING_CALLS, type ReadingCalls } from '../fs/calls.js';
 import { arePatterns, type IgnorePattern } from '../fs/globs.js';
-import type { Clock } from '../core/clock.js';
-import type { Random } from '../core/random.js';
-import type { WatchBackend } from '../core/watch-backend.js';
+import type { Clock } from '../core/ports/clock.js';
+import type { Random } from '../core/ports/random.js';
+import type { WatchBackend } from '../core/ports/watch-backend.js';
 import type { ReadVolumeOptions } from '../fs/read-volume.js';
 import { READ_LIMITS } from '../fs/read-limits.js';
 import { BACKEND_NAMES, type BackendName } from './backends/catalog.js';

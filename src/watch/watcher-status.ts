@@ -1,6 +1,6 @@
-import type { ComponentStatus } from '../core/component.js';
-import { flag, seconds, type StatusDescription } from '../core/status-description.js';
-import type { BackendError } from '../core/backend-error.js';
+import type { ComponentStatus } from '../core/lifecycle/component.js';
+import { flag, seconds, type StatusDescription } from '../core/telemetry/status-description.js';
+import type { BackendError } from '../core/errors/backend-error.js';
 import type { Snapshot } from '../fs/snapshot.js';
 import type { WatcherWarning } from './watcher-events.js';
 

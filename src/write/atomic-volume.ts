@@ -1,9 +1,9 @@
 import { basename, resolve } from 'node:path';
 
-import type { Clock, Scheduled } from '../core/clock.js';
-import { Component, type ComponentEvents, type ComponentStatus } from '../core/component.js';
+import type { Clock, Scheduled } from '../core/ports/clock.js';
+import { Component, type ComponentEvents, type ComponentStatus } from '../core/lifecycle/component.js';
 import { notAVolume, targetError, TargetError } from '../fs/target-error.js';
-import type { FileSystem } from '../core/file-system.js';
+import type { FileSystem } from '../core/ports/file-system.js';
 import {
   nonEmptyString,
   checkPath,
@@ -12,10 +12,10 @@ import {
   milliseconds,
   PORT_OPTIONS,
   resolveOptions,
-} from '../core/options.js';
-import { A_MODE, isMode } from '../core/mode.js';
-import type { Random } from '../core/random.js';
-import { redactError } from '../core/resilient-error.js';
+} from '../core/options/options.js';
+import { A_MODE, isMode } from '../core/options/mode.js';
+import type { Random } from '../core/ports/random.js';
+import { redactError } from '../core/errors/resilient-error.js';
 import { absolutePath, withoutTrailingSlashes } from '../fs/absolute-path.js';
 import { READING_CALLS } from '../fs/calls.js';
 import { Mounts } from '../fs/mounts.js';
@@ -27,7 +27,7 @@ import { READ_LIMITS } from '../fs/read-limits.js';
 import type { Owner } from './file-attributes.js';
 import type { HeldDirectory } from './held-directory.js';
 import type { Durability } from './calls.js';
-import { run, type Steps } from '../core/steps.js';
+import { run, type Steps } from '../core/scheduling/steps.js';
 import { checkFiles, type VolumeEntries, type VolumeFiles } from './volume-files.js';
 import { sweepRevisions } from './volume-sweep.js';
 import { failureOf } from './write-error.js';

@@ -1,11 +1,11 @@
 import { dirname, resolve } from 'node:path';
 
-import { checkPath, resolveOptions } from '../core/options.js';
-import { trace, traceSync } from '../core/telemetry.js';
+import { checkPath, resolveOptions } from '../core/options/options.js';
+import { trace, traceSync } from '../core/telemetry/telemetry.js';
 import { absolutePath } from '../fs/absolute-path.js';
 import { Mounts } from '../fs/mounts.js';
 import { replaceFile, type AtomicWriteResult } from './replace-file.js';
-import { run, runNow, type Answer } from '../core/steps.js';
+import { run, runNow, type Answer } from '../core/scheduling/steps.js';
 import {
   OPTIONS,
   SYNC_OPTIONS,

@@ -14,11 +14,11 @@
  * After each of many items, `HeldDirectory.pause` gives the event loop a turn if this one is spent. `atomicWriteFileSync`
  * makes all calls synchronously.
  */
-import { errnoOf } from '../core/errno.js';
-import { form, type FileSystem } from '../core/file-system.js';
+import { errnoOf } from '../core/errors/errno.js';
+import { form, type FileSystem } from '../core/ports/file-system.js';
 import type { Lookups } from '../fs/calls.js';
 import type { FileSystemKind } from '../fs/file-system-kind.js';
-import { wait, type Answer, type Steps } from '../core/steps.js';
+import { wait, type Answer, type Steps } from '../core/scheduling/steps.js';
 import type { Progress } from './write-error.js';
 
 /** How much has reached the disk when a write is reported as done. */

@@ -1,7 +1,7 @@
 /** The owner and the permissions of a file that is written. */
 import type { BigIntStats } from 'node:fs';
 
-import { PERMISSIONS } from '../core/mode.js';
+import { PERMISSIONS } from '../core/options/mode.js';
 import { isChosenByOthers } from './trust.js';
 
 /** User and group IDs. */

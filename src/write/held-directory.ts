@@ -1,11 +1,11 @@
 import { constants, type BigIntStats, type Dirent } from 'node:fs';
 
-import { errnoOf } from '../core/errno.js';
-import type { FileSystem } from '../core/file-system.js';
-import { pathForCall } from '../core/path-bytes.js';
+import { errnoOf } from '../core/errors/errno.js';
+import type { FileSystem } from '../core/ports/file-system.js';
+import { pathForCall } from '../core/ports/path-bytes.js';
 import { list, readlink } from '../fs/calls.js';
 import { attempt, callsAt, mayHang, UNSUPPORTED, type Calls, type Place, type Write } from './calls.js';
-import { nextSlice, wait, type Answer, type Steps } from '../core/steps.js';
+import { nextSlice, wait, type Answer, type Steps } from '../core/scheduling/steps.js';
 import { Refusal } from './write-error.js';
 
 const { O_RDONLY } = constants;

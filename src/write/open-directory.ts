@@ -1,14 +1,14 @@
 import { constants, type BigIntStats } from 'node:fs';
 import { basename, dirname, isAbsolute } from 'node:path';
 
-import { errnoOf } from '../core/errno.js';
-import { MAX_LINKS } from '../core/file-system.js';
+import { errnoOf } from '../core/errors/errno.js';
+import { MAX_LINKS } from '../core/ports/file-system.js';
 import { readlink } from '../fs/calls.js';
 import { linkKind } from '../fs/magic-link.js';
 import { Mounts } from '../fs/mounts.js';
 import { attempt, callsAt, type Write } from './calls.js';
 import { HeldDirectory, open, type OpenDirectory } from './held-directory.js';
-import { wait, type Steps } from '../core/steps.js';
+import { wait, type Steps } from '../core/scheduling/steps.js';
 import { mayFollow } from './trust.js';
 import { Refusal } from './write-error.js';
 

@@ -1,13 +1,13 @@
 import { constants, type BigIntStats } from 'node:fs';
 
-import type { Clock } from '../core/clock.js';
-import { PERMISSIONS } from '../core/mode.js';
-import { errnoOf } from '../core/errno.js';
-import { sleep } from '../core/sleep.js';
+import type { Clock } from '../core/ports/clock.js';
+import { PERMISSIONS } from '../core/options/mode.js';
+import { errnoOf } from '../core/errors/errno.js';
+import { sleep } from '../core/scheduling/sleep.js';
 import { attempt, UNSUPPORTED } from './calls.js';
 import { DEFAULT_MODE, hasOwner, withoutGroup, type FileAttributes, type Owner } from './file-attributes.js';
 import { isSame, type HeldDirectory } from './held-directory.js';
-import { wait, type Steps } from '../core/steps.js';
+import { wait, type Steps } from '../core/scheduling/steps.js';
 import { removeUnfinished } from './sweep.js';
 
 const { O_NOFOLLOW = 0 } = constants as Partial<typeof constants>;

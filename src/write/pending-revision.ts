@@ -1,7 +1,7 @@
 import { DATA_LINK, topOf } from '../fs/volume-layout.js';
 import { isSame, type HeldDirectory } from './held-directory.js';
 import { PendingFile } from './pending-file.js';
-import { wait, type Steps } from '../core/steps.js';
+import { wait, type Steps } from '../core/scheduling/steps.js';
 import { removeUnfinished, temporaryName } from './sweep.js';
 import type { VolumeFile, VolumeFiles } from './volume-files.js';
 import { publishedRevision } from './volume-revision.js';

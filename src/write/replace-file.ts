@@ -5,13 +5,13 @@
 import type { BigIntStats } from 'node:fs';
 import { basename, dirname } from 'node:path';
 
-import { MAX_LINKS } from '../core/file-system.js';
+import { MAX_LINKS } from '../core/ports/file-system.js';
 import { attempt, isEqual, type Write } from './calls.js';
 import { attributesFor, hasAttributes } from './file-attributes.js';
 import type { HeldDirectory } from './held-directory.js';
 import { openDirectory, targetOf } from './open-directory.js';
 import { PendingFile, type Waiting } from './pending-file.js';
-import { nextSlice, wait, type Steps } from '../core/steps.js';
+import { nextSlice, wait, type Steps } from '../core/scheduling/steps.js';
 import { isSweepDue, sweepFiles, temporaryName } from './sweep.js';
 import { mayReplace } from './trust.js';
 import { failureOf, Refusal } from './write-error.js';

@@ -9,9 +9,9 @@
  * Removed is what has not changed for a day. A writer rarely waits that long for its data, a machine is rarely suspended
  * that long, and clocks rarely differ that much. If it happens nevertheless, the write fails, and the old content stays.
  */
-import { systemClock } from '../core/clock.js';
+import { systemClock } from '../core/ports/clock.js';
 import type { HeldDirectory } from './held-directory.js';
-import { wait, type Steps } from '../core/steps.js';
+import { wait, type Steps } from '../core/scheduling/steps.js';
 
 const PATTERN = /^(?:\.rw-|\.\.data_tmp-)[0-9a-f-]{36}\.tmp$/;
 

@@ -1,8 +1,8 @@
 /** The files to be published in a volume, as they are given and as they are written. */
 import { types } from 'node:util';
 
-import { A_MODE, isMode } from '../core/mode.js';
-import { isPlainObject } from '../core/options.js';
+import { A_MODE, isMode } from '../core/options/mode.js';
+import { isPlainObject } from '../core/options/options.js';
 import { cleanKeys } from '../fs/volume-layout.js';
 import { isOwner, type Owner } from './file-attributes.js';
 import { isChunk, toBytes, type WriteChunk } from './write-source.js';

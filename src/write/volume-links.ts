@@ -1,7 +1,7 @@
 /** The links of a volume: `..data`, and one for each name that its users see. */
 import { isUserVisible, userLinkTarget } from '../fs/volume-layout.js';
 import type { HeldDirectory } from './held-directory.js';
-import { wait, type Steps } from '../core/steps.js';
+import { wait, type Steps } from '../core/scheduling/steps.js';
 import { removeUnfinished, temporaryName } from './sweep.js';
 import { listRevision, publishedRevision } from './volume-revision.js';
 

@@ -3,7 +3,7 @@ import { DATA_LINK, isEntryName } from '../fs/volume-layout.js';
 import { isEqual } from './calls.js';
 import { hasAttributes } from './file-attributes.js';
 import type { HeldDirectory } from './held-directory.js';
-import { wait, type Steps } from '../core/steps.js';
+import { wait, type Steps } from '../core/scheduling/steps.js';
 import { isOfAnotherUser } from './trust.js';
 import type { VolumeFile, VolumeFiles } from './volume-files.js';
 

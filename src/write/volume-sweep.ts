@@ -10,7 +10,7 @@
  */
 import { KUBELET_PENDING_LINK, isRevisionName } from '../fs/volume-layout.js';
 import type { HeldDirectory } from './held-directory.js';
-import { wait, type Steps } from '../core/steps.js';
+import { wait, type Steps } from '../core/scheduling/steps.js';
 import { attempt } from './calls.js';
 import { isNameOf, removeAbandoned, removeUnfinished } from './sweep.js';
 import { publishedRevision } from './volume-revision.js';

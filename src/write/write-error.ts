@@ -1,6 +1,6 @@
-import { errnoOf, withErrno } from '../core/errno.js';
-import type { CodeOf } from '../core/error-codes.js';
-import { CodedError, recognize, redactError } from '../core/resilient-error.js';
+import { errnoOf, withErrno } from '../core/errors/errno.js';
+import type { CodeOf } from '../core/errors/error-codes.js';
+import { CodedError, recognize, redactError } from '../core/errors/resilient-error.js';
 
 export type WriteErrorCode = CodeOf<'WriteError'>;
 

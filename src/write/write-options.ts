@@ -1,8 +1,15 @@
 /** The options of `atomicWriteFile`, `atomicWriteFileSync` and `AtomicVolume`. */
-import type { Clock } from '../core/clock.js';
-import type { FileSystem } from '../core/file-system.js';
-import { A_MODE, isMode } from '../core/mode.js';
-import { fileSystem, flag, matching, oneOf, PORT_OPTIONS, type resolveOptions } from '../core/options.js';
+import type { Clock } from '../core/ports/clock.js';
+import type { FileSystem } from '../core/ports/file-system.js';
+import { A_MODE, isMode } from '../core/options/mode.js';
+import {
+  fileSystem,
+  flag,
+  matching,
+  oneOf,
+  PORT_OPTIONS,
+  type resolveOptions,
+} from '../core/options/options.js';
 import { isOwner, type Owner } from './file-attributes.js';
 import type { Durability } from './calls.js';
 

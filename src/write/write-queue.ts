@@ -2,9 +2,9 @@
  * Serializes writes to the same path, coalesces those that only need to happen once, and limits how many run at once.
  * A synchronous write does not wait here: it asks for the earlier ones, and tells them that it has published.
  */
-import { onAbort } from '../core/abort.js';
-import type { FileSystem } from '../core/file-system.js';
-import type { Answer } from '../core/steps.js';
+import { onAbort } from '../core/scheduling/abort.js';
+import type { FileSystem } from '../core/ports/file-system.js';
+import type { Answer } from '../core/scheduling/steps.js';
 
 /** What a later synchronous write to the same path must know of an asynchronous one. */
 export interface Publication {

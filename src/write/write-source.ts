@@ -1,9 +1,9 @@
 /** The data of a write, in whatever form it is given. */
 import type { Readable } from 'node:stream';
 
-import { untilAborted } from '../core/abort.js';
-import { describe } from '../core/options.js';
-import { wait, type Steps } from '../core/steps.js';
+import { untilAborted } from '../core/scheduling/abort.js';
+import { describe } from '../core/options/options.js';
+import { wait, type Steps } from '../core/scheduling/steps.js';
 
 /** A chunk of data: text (written as UTF-8), or the bytes of a `Buffer`, typed array or `DataView`. */
 export type WriteChunk = string | NodeJS.ArrayBufferView;

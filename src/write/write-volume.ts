@@ -10,13 +10,13 @@
  * Everything is done relative to the open volume and the open revision (see `HeldDirectory`): a user who can write to
  * the volume can spoil a write, but not redirect it.
  */
-import { errnoOf } from '../core/errno.js';
+import { errnoOf } from '../core/errors/errno.js';
 import { DATA_LINK, topOf } from '../fs/volume-layout.js';
 import type { Write } from './calls.js';
 import type { HeldDirectory } from './held-directory.js';
 import { openDirectory } from './open-directory.js';
 import { publishRevision } from './pending-revision.js';
-import { wait, type Steps } from '../core/steps.js';
+import { wait, type Steps } from '../core/scheduling/steps.js';
 import type { VolumeFiles } from './volume-files.js';
 import { alignLinks, setLinks } from './volume-links.js';
 import { holdsFiles, publishedRevision } from './volume-revision.js';

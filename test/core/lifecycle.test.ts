@@ -2,8 +2,8 @@ import { getEventListeners } from 'node:events';
 
 import { expect, test } from 'vitest';
 
-import { Lifecycle } from '../../src/core/lifecycle.js';
-import { Outcome } from '../../src/core/outcome.js';
+import { Lifecycle } from '../../src/core/lifecycle/lifecycle.js';
+import { Outcome } from '../../src/core/scheduling/outcome.js';
 
 interface Hooks {
   readonly signal?: AbortSignal | undefined;

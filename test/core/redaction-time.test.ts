@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 
-import { redact } from '../../src/core/redaction.js';
+import { redact } from '../../src/core/options/redaction.js';
 import { growsTooFast, textWith } from '../support/growth.js';
 import { rounds } from '../support/rounds.js';
 

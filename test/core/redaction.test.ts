@@ -6,10 +6,10 @@ import fc from 'fast-check';
 import type * as TypeScript from 'typescript';
 import { describe, expect, test } from 'vitest';
 
-import { TokenError } from '../../src/core/token-error.js';
+import { TokenError } from '../../src/core/errors/token-error.js';
 import { WriteError } from '../../src/write/write-error.js';
-import { redact, SECRET_NAME } from '../../src/core/redaction.js';
-import { redactError } from '../../src/core/resilient-error.js';
+import { redact, SECRET_NAME } from '../../src/core/options/redaction.js';
+import { redactError } from '../../src/core/errors/resilient-error.js';
 import { mintTestToken } from '../../src/testing.js';
 import { shownBy } from '../support/shown-by.js';
 

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 
-import { Outcome } from '../../src/core/outcome.js';
-import { SerialQueue } from '../../src/core/serial-queue.js';
+import { Outcome } from '../../src/core/scheduling/outcome.js';
+import { SerialQueue } from '../../src/core/scheduling/serial-queue.js';
 
 test('work for one key runs one after another, also after a failure; work for another key does not wait', async () => {
   const queue = new SerialQueue();

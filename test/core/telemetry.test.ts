@@ -2,11 +2,11 @@ import { subscribe, unsubscribe, tracingChannel } from 'node:diagnostics_channel
 
 import { expect, onTestFinished, test } from 'vitest';
 
-import { Component, type ComponentEvents, type ComponentStatus } from '../../src/core/component.js';
-import { systemClock } from '../../src/core/clock.js';
+import { Component, type ComponentEvents, type ComponentStatus } from '../../src/core/lifecycle/component.js';
+import { systemClock } from '../../src/core/ports/clock.js';
 import { TargetError } from '../../src/fs/target-error.js';
-import { runningComponents, traceSync } from '../../src/core/telemetry.js';
-import { POINTS } from '../../src/core/telemetry-points.js';
+import { runningComponents, traceSync } from '../../src/core/telemetry/telemetry.js';
+import { POINTS } from '../../src/core/telemetry/telemetry-points.js';
 
 interface Events extends ComponentEvents {
   change: [change: object];

@@ -6,7 +6,7 @@ import { textOf } from './markdown.js';
 const codesIn = (text: string): string[] => text.match(/\bERR_[A-Z_]+\b/g) ?? [];
 
 test('each error class has a section, with a row for each of its codes', () => {
-  const classes = textOf('src/core/error-codes.ts').matchAll(/^ {2}(\w+Error):([^;]+);/gm);
+  const classes = textOf('src/core/errors/error-codes.ts').matchAll(/^ {2}(\w+Error):([^;]+);/gm);
   const codes = new Map([...classes].map(([, name = '', union = '']) => [name, codesIn(union)]));
   const sections = textOf('docs/errors.md').matchAll(/^## .*?: (.+)$[^|]+((?:^\|.*\n)+)/gm);
   const documented = [...sections].map(([, heading = '', table = '']) => {

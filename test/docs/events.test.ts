@@ -6,8 +6,8 @@ import { ReloadAction } from '@resilient-watcher/cli/action';
 import { PodSync } from '@resilient-watcher/sync-pods';
 import { expect, test } from 'vitest';
 
-import { fieldsOf, POINTS, type PointName } from '../../src/core/telemetry-points.js';
-import { telemetryOf } from '../../src/core/telemetry-definitions.js';
+import { fieldsOf, POINTS, type PointName } from '../../src/core/telemetry/telemetry-points.js';
+import { telemetryOf } from '../../src/core/telemetry/telemetry-definitions.js';
 import { METRICS, prometheusName } from '../../src/telemetry/metrics.js';
 import { pages, root, textOf } from './markdown.js';
 

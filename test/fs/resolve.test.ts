@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { systemClock } from 'resilient-watcher';
 import { expect, test } from 'vitest';
 
-import { runNow } from '../../src/core/steps.js';
+import { runNow } from '../../src/core/scheduling/steps.js';
 import { Disk, noAnswers } from '../../src/fs/disk.js';
 import { Mounts } from '../../src/fs/mounts.js';
 import { resolve } from '../../src/fs/resolve.js';

@@ -7,7 +7,7 @@ import { readVolume, ResilientWatcher, type FileSystem, type Snapshot } from 're
 import { FakeClock, KubeletVolume } from 'resilient-watcher/testing';
 import { expect, onTestFinished, test } from 'vitest';
 
-import type { Scheduled } from '../../src/core/clock.js';
+import type { Scheduled } from '../../src/core/ports/clock.js';
 import { faultyFileSystem } from '../support/faulty-file-system.js';
 import { interceptedFs } from '../support/intercepted-fs.js';
 import { temporaryDirectory } from '../support/temporary-directory.js';

@@ -17,8 +17,8 @@ import { afterAll, afterEach, beforeEach, describe, expect, test } from 'vitest'
 
 import { nodeFsBackend } from '../../src/watch/backends/node-fs.js';
 import { parcelBackend } from '../../src/watch/backends/parcel.js';
-import { errnoOf } from '../../src/core/errno.js';
-import type { HintSink, WatchedDirectory, WatchSubscription } from '../../src/core/watch-backend.js';
+import { errnoOf } from '../../src/core/errors/errno.js';
+import type { HintSink, WatchedDirectory, WatchSubscription } from '../../src/core/ports/watch-backend.js';
 import { inotifyWatches } from '../support/inotify.js';
 import { rounds } from '../support/rounds.js';
 import {

@@ -10,8 +10,8 @@ import { isMainThread, Worker } from 'node:worker_threads';
 
 import { nodeFsBackend } from '../../src/watch/backends/node-fs.js';
 import { parcelBackend } from '../../src/watch/backends/parcel.js';
-import type { BackendError } from '../../src/core/backend-error.js';
-import type { WatchedDirectory, WatchSubscription } from '../../src/core/watch-backend.js';
+import type { BackendError } from '../../src/core/errors/backend-error.js';
+import type { WatchedDirectory, WatchSubscription } from '../../src/core/ports/watch-backend.js';
 import { interruptThreads } from '../support/interrupt-threads.js';
 
 /** A new tree. */

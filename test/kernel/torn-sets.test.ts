@@ -7,7 +7,7 @@ import { readVolume, ResilientWatcher, type Clock, type Snapshot } from 'resilie
 import { KubeletVolume } from 'resilient-watcher/testing';
 import { expect, test } from 'vitest';
 
-import { systemClock } from '../../src/core/clock.js';
+import { systemClock } from '../../src/core/ports/clock.js';
 import { linuxOnly } from '../support/namespace.js';
 import { Program, scriptPath } from '../support/program.js';
 import { rounds } from '../support/rounds.js';

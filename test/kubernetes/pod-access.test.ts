@@ -6,7 +6,7 @@ import { TokenRefresher, type TokenCredential } from 'resilient-watcher';
 import { tokenRequestClient } from 'resilient-watcher/kubernetes';
 import { afterEach, beforeEach, expect, onTestFinished, test, vi } from 'vitest';
 
-import type { FileSystem } from '../../src/core/file-system.js';
+import type { FileSystem } from '../../src/core/ports/file-system.js';
 import { clientNodeFor } from '../../src/kubernetes/cluster-access.js';
 import { clusterScene, type ClusterScene } from '../support/cluster-scene.js';
 import { interceptedFs } from '../support/intercepted-fs.js';

@@ -9,7 +9,7 @@ import { tokenRequestClient, type TokenRequestClientOptions } from 'resilient-wa
 import { FakeClock, mintTestToken } from 'resilient-watcher/testing';
 import { beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
 
-import { Outcome } from '../../src/core/outcome.js';
+import { Outcome } from '../../src/core/scheduling/outcome.js';
 import { createAuthority } from '../support/certificates.js';
 import { clientNodes } from '../support/client-nodes.js';
 import { clusterScene, type ClusterScene } from '../support/cluster-scene.js';

@@ -364,7 +364,7 @@ export const MUTANTS = [
   ],
   [
     'a signal that aborts later is not heard',
-    'core/lifecycle.ts',
+    'core/lifecycle/lifecycle.ts',
     'this.#unlisten = onAbort(this.#signal, () => void this.close());',
     '',
   ],

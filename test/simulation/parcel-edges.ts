@@ -4,7 +4,7 @@ import { constants } from 'node:fs';
 
 import type ParcelWatcher from '@parcel/watcher';
 
-import { promised } from '../../src/core/file-system.js';
+import { promised } from '../../src/core/ports/file-system.js';
 import { Errno } from './machine/machine.js';
 import { NativeParcel } from './machine/parcel.js';
 import * as time from './time.js';

@@ -1,7 +1,7 @@
 import { execFileSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 
-import type { FileSystem } from '../../src/core/file-system.js';
+import type { FileSystem } from '../../src/core/ports/file-system.js';
 import { interceptedFs, type CallName } from './intercepted-fs.js';
 
 /** Another user than the one that runs the tests. */

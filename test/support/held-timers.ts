@@ -1,6 +1,6 @@
 import { onTestFinished, vi } from 'vitest';
 
-import { systemClock } from '../../src/core/clock.js';
+import { systemClock } from '../../src/core/ports/clock.js';
 
 /** For what takes no clock: from now on, what is scheduled in 30 s is held. Returns these callbacks. */
 export function heldTimers(): readonly (() => void)[] {

@@ -3,7 +3,7 @@ import nodeFs, { readlinkSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
-import type { FileSystem } from '../../src/core/file-system.js';
+import type { FileSystem } from '../../src/core/ports/file-system.js';
 import { errno } from './faulty-file-system.js';
 import { temporaryDirectory } from './temporary-directory.js';
 

@@ -1,7 +1,7 @@
 import { readdirSync } from 'node:fs';
 import { setImmediate } from 'node:timers/promises';
 
-import { errnoOf } from '../../src/core/errno.js';
+import { errnoOf } from '../../src/core/errors/errno.js';
 
 /**
  * Interrupts the system calls of all threads of a process but the main one until `isOver`. Which thread is which cannot

@@ -1,7 +1,7 @@
 import { vi } from 'vitest';
 
-import { systemClock } from '../../src/core/clock.js';
-import { nextTurn } from '../../src/core/event-loop.js';
+import { systemClock } from '../../src/core/ports/clock.js';
+import { nextTurn } from '../../src/core/scheduling/event-loop.js';
 
 const HOUR_MS = 3_600_000;
 

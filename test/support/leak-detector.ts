@@ -6,8 +6,8 @@ import { subscribe } from 'node:diagnostics_channel';
 
 import { EventEmitter } from 'eventemitter3';
 
-import type { ComponentMessage } from '../../src/core/telemetry-messages.js';
-import { followNames, operationChannel } from '../../src/core/telemetry.js';
+import type { ComponentMessage } from '../../src/core/telemetry/telemetry-messages.js';
+import { followNames, operationChannel } from '../../src/core/telemetry/telemetry.js';
 
 /** Shorter ones, such as "one", are in other words too. */
 const SHORTEST = 12;

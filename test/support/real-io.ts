@@ -1,4 +1,4 @@
-import { nextTurn } from '../../src/core/event-loop.js';
+import { nextTurn } from '../../src/core/scheduling/event-loop.js';
 
 /** For what follows a call, such as a check that waits for the next turn. */
 const QUIET_TURNS = 3;

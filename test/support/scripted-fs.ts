@@ -1,6 +1,6 @@
 import { closeSync } from 'node:fs';
 
-import type { FileSystem } from '../../src/core/file-system.js';
+import type { FileSystem } from '../../src/core/ports/file-system.js';
 import { errno } from './faulty-file-system.js';
 import {
   interceptedFs,

@@ -4,7 +4,7 @@
  */
 import { afterAll, afterEach, expect, vi } from 'vitest';
 
-import { runningComponents } from '../../src/core/telemetry.js';
+import { runningComponents } from '../../src/core/telemetry/telemetry.js';
 import { takeLeaks } from './leak-detector.js';
 
 afterEach(() => {

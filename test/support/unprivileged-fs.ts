@@ -2,7 +2,7 @@
 import nodeFs, { lstatSync, statSync } from 'node:fs';
 import { dirname } from 'node:path';
 
-import type { FileSystem } from '../../src/core/file-system.js';
+import type { FileSystem } from '../../src/core/ports/file-system.js';
 import { errno } from './faulty-file-system.js';
 import { interceptedFs } from './intercepted-fs.js';
 

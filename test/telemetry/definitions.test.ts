@@ -11,7 +11,7 @@ import { instrument } from 'resilient-watcher/otel';
 import { collectMetrics } from 'resilient-watcher/prometheus';
 import { expect, onTestFinished, test, vi } from 'vitest';
 
-import type { ComponentTelemetry, TelemetryTable } from '../../src/core/telemetry-definitions.js';
+import type { ComponentTelemetry, TelemetryTable } from '../../src/core/telemetry/telemetry-definitions.js';
 import { SampleComponent } from './sample-component.js';
 
 interface Brewed {

@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import { FakeTokenClient } from 'resilient-watcher/testing';
 
 import { TokenRefresher } from 'resilient-watcher';
-import { POINTS } from '../../src/core/telemetry-points.js';
+import { POINTS } from '../../src/core/telemetry/telemetry-points.js';
 import { observe } from '../../src/telemetry/observe.js';
 
 test('a token refresher never publishes a token, whatever the failure', async () => {

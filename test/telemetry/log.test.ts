@@ -3,7 +3,7 @@ import { Writable } from 'node:stream';
 
 import { expect, onTestFinished, test, vi } from 'vitest';
 
-import { BackendError } from '../../src/core/backend-error.js';
+import { BackendError } from '../../src/core/errors/backend-error.js';
 import { TargetError } from '../../src/fs/target-error.js';
 import { logTo, type LogOptions, type StructuredLogger } from '../../src/telemetry/log.js';
 import { SampleComponent } from './sample-component.js';

@@ -13,7 +13,7 @@ import {
 } from '@opentelemetry/sdk-trace-base';
 import { expect, onTestFinished, test } from 'vitest';
 
-import { TokenError } from '../../src/core/token-error.js';
+import { TokenError } from '../../src/core/errors/token-error.js';
 import { METRICS, otelName } from '../../src/telemetry/metrics.js';
 import { instrument } from '../../src/telemetry/otel.js';
 import { SampleComponent, WATCHING } from './sample-component.js';

@@ -1,9 +1,9 @@
 import { onTestFinished } from 'vitest';
 
-import { Component, type ComponentEvents, type ComponentStatus } from '../../src/core/component.js';
-import { systemClock } from '../../src/core/clock.js';
-import type { StatusDescription } from '../../src/core/status-description.js';
-import type { ComponentTelemetry } from '../../src/core/telemetry-definitions.js';
+import { Component, type ComponentEvents, type ComponentStatus } from '../../src/core/lifecycle/component.js';
+import { systemClock } from '../../src/core/ports/clock.js';
+import type { StatusDescription } from '../../src/core/telemetry/status-description.js';
+import type { ComponentTelemetry } from '../../src/core/telemetry/telemetry-definitions.js';
 import { loaderDescription } from '../../src/config/loader-status.js';
 import { tlsFilesDescription } from '../../src/tls/tls-files.js';
 import { refresherDescription } from '../../src/token/refresher-status.js';

@@ -5,7 +5,7 @@ import { TokenError } from 'resilient-watcher';
 import { FakeTokenClient, mintTestToken } from 'resilient-watcher/testing';
 import { describe, expect, test } from 'vitest';
 
-import { Outcome } from '../../src/core/outcome.js';
+import { Outcome } from '../../src/core/scheduling/outcome.js';
 import { slowFs } from '../support/intercepted-fs.js';
 import { DAY, HOUR, MINUTE, refresherScene, SECOND } from '../support/refresher-scene.js';
 

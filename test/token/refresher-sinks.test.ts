@@ -4,7 +4,7 @@ import { getEventListeners } from 'node:events';
 import { ClosedError, type TokenRefresherOptions } from 'resilient-watcher';
 import { describe, expect, test } from 'vitest';
 
-import { Outcome } from '../../src/core/outcome.js';
+import { Outcome } from '../../src/core/scheduling/outcome.js';
 import { slowFs } from '../support/intercepted-fs.js';
 import { DAY, HOUR, MINUTE, refresherScene, SECOND } from '../support/refresher-scene.js';
 

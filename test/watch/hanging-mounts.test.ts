@@ -6,7 +6,7 @@ import { ResilientWatcher, type ResilientWatcherOptions } from 'resilient-watche
 import { FakeClock, KubeletVolume } from 'resilient-watcher/testing';
 import { describe, expect, onTestFinished, test } from 'vitest';
 
-import { errorCodeOf } from '../../src/core/errors.js';
+import { errorCodeOf } from '../../src/core/errors/errors.js';
 import { errno } from '../support/faulty-file-system.js';
 import { deviceHere, interceptedFs, type Called, type Place } from '../support/intercepted-fs.js';
 import { temporaryDirectory } from '../support/temporary-directory.js';

@@ -6,7 +6,7 @@ import { ResilientWatcher } from 'resilient-watcher';
 import { KubeletVolume } from 'resilient-watcher/testing';
 import { expect, test } from 'vitest';
 
-import type { FileSystem } from '../../src/core/file-system.js';
+import type { FileSystem } from '../../src/core/ports/file-system.js';
 import { interceptedFs } from '../support/intercepted-fs.js';
 import { some } from '../support/rounds.js';
 import { temporaryDirectory } from '../support/temporary-directory.js';

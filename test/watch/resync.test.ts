@@ -4,8 +4,8 @@ import { join } from 'node:path';
 import { FakeClock, KubeletVolume } from 'resilient-watcher/testing';
 import { expect, onTestFinished, test } from 'vitest';
 
-import { nextTurn } from '../../src/core/event-loop.js';
-import { operations } from '../../src/core/telemetry.js';
+import { nextTurn } from '../../src/core/scheduling/event-loop.js';
+import { operations } from '../../src/core/telemetry/telemetry.js';
 import { tickEvery } from '../../src/watch/ticker.js';
 import { faultyFileSystem } from '../support/faulty-file-system.js';
 import { slowFs } from '../support/intercepted-fs.js';

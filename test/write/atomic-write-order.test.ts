@@ -7,7 +7,7 @@ import { atomicWriteFile, atomicWriteFileSync, type AtomicWriteFileOptions } fro
 import { FakeClock } from 'resilient-watcher/testing';
 import { describe, expect, test } from 'vitest';
 
-import type { FileSystem } from '../../src/core/file-system.js';
+import type { FileSystem } from '../../src/core/ports/file-system.js';
 import { debris } from '../support/debris.js';
 import { errno } from '../support/faulty-file-system.js';
 import { fsWith, interceptedFs, slowFs, type Called } from '../support/intercepted-fs.js';

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { AtomicVolume, atomicWriteFile } from 'resilient-watcher';
 import { expect, test } from 'vitest';
 
-import type { FileSystem } from '../../src/core/file-system.js';
+import type { FileSystem } from '../../src/core/ports/file-system.js';
 import { errno } from '../support/faulty-file-system.js';
 import { slowFs, type Called, type CallName } from '../support/intercepted-fs.js';
 import { temporaryDirectory } from '../support/temporary-directory.js';

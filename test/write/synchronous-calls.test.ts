@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { atomicWriteFile, AtomicVolume } from 'resilient-watcher';
 import { describe, expect, test } from 'vitest';
 
-import type { FileSystem } from '../../src/core/file-system.js';
+import type { FileSystem } from '../../src/core/ports/file-system.js';
 import { interceptedFs, type Called, type Place } from '../support/intercepted-fs.js';
 import { aDayLater } from '../support/later.js';
 import { temporaryDirectory } from '../support/temporary-directory.js';

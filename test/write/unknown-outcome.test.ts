@@ -6,7 +6,7 @@ import type { BigIntStats } from 'node:fs';
 import { AtomicVolume, atomicWriteFile, atomicWriteFileSync } from 'resilient-watcher';
 import { expect, test } from 'vitest';
 
-import type { FileSystem } from '../../src/core/file-system.js';
+import type { FileSystem } from '../../src/core/ports/file-system.js';
 import { debris } from '../support/debris.js';
 import { errno } from '../support/faulty-file-system.js';
 import { fsWith, slowFs } from '../support/intercepted-fs.js';

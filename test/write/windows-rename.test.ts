@@ -6,7 +6,7 @@ import { atomicWriteFile } from 'resilient-watcher';
 import { FakeClock } from 'resilient-watcher/testing';
 import { beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 
-import type { FileSystem } from '../../src/core/file-system.js';
+import type { FileSystem } from '../../src/core/ports/file-system.js';
 import { errno } from '../support/faulty-file-system.js';
 import { slowFs } from '../support/intercepted-fs.js';
 import { temporaryDirectory } from '../support/temporary-directory.js';

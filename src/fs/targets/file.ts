@@ -12,8 +12,8 @@
 import type { BigIntStats } from 'node:fs';
 import { dirname } from 'node:path';
 
-import { errnoOf } from '../../core/errno.js';
-import type { Steps } from '../../core/steps.js';
+import { errnoOf } from '../../core/errors/errno.js';
+import type { Steps } from '../../core/scheduling/steps.js';
 import type { Disk } from '../disk.js';
 import { inodeOf, timestampsAreReliable, isUnchanged, PERMISSIONS, statDigest } from '../file-identity.js';
 import type { Kept } from '../read-limits.js';

@@ -9,8 +9,8 @@
  * | one is a device, or cannot be read    | unreadable                                              |
  * | a link was retargeted during the read | read again                                              |
  */
-import { errnoOf, hasMoved } from '../../core/errno.js';
-import { nextSlice, run, type Steps } from '../../core/steps.js';
+import { errnoOf, hasMoved } from '../../core/errors/errno.js';
+import { nextSlice, run, type Steps } from '../../core/scheduling/steps.js';
 import { attempts, MOVED, type Moved } from '../attempts.js';
 import { consultedBy, haveSameDirectories, type Consulted } from '../consulted.js';
 import { Disk, noAnswers } from '../disk.js';

@@ -10,8 +10,8 @@
  */
 import { relative, resolve as resolvePath, sep } from 'node:path';
 
-import { errnoOf, hasMoved } from '../../core/errno.js';
-import type { Steps } from '../../core/steps.js';
+import { errnoOf, hasMoved } from '../../core/errors/errno.js';
+import type { Steps } from '../../core/scheduling/steps.js';
 import { attempts, MOVED, type Moved } from '../attempts.js';
 import { consultedBy, haveSameDirectories, type Consulted } from '../consulted.js';
 import type { Disk } from '../disk.js';

@@ -18,8 +18,8 @@
  */
 import type { BigIntStats } from 'node:fs';
 
-import { errnoOf, hasMoved, isExhausted } from '../../core/errno.js';
-import { nextSlice, type Steps } from '../../core/steps.js';
+import { errnoOf, hasMoved, isExhausted } from '../../core/errors/errno.js';
+import { nextSlice, type Steps } from '../../core/scheduling/steps.js';
 import { within } from '../absolute-path.js';
 import { MAX_ATTEMPTS, MOVED, type Moved } from '../attempts.js';
 import { directoriesAbove, type ConsultedDirectory } from '../consulted.js';

@@ -2,7 +2,7 @@
  * What a look at a directory or a tree still has to visit. When nothing is left, the links that it followed are proven:
  * what was replaced in the meantime is visited again, in another attempt.
  */
-import { nextSlice, type Steps } from '../../core/steps.js';
+import { nextSlice, type Steps } from '../../core/scheduling/steps.js';
 import type { Disk } from '../disk.js';
 import { wereRetargeted, type Way } from '../resolve.js';
 import { FileSnapshot } from '../snapshot.js';

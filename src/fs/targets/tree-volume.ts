@@ -1,6 +1,6 @@
 /** A volume among listed directories: how it is recognized, and its keys in a tree, those of its revision (volume.ts). */
-import { errnoOf, hasMoved, isExhausted } from '../../core/errno.js';
-import { nextSlice, type Steps } from '../../core/steps.js';
+import { errnoOf, hasMoved, isExhausted } from '../../core/errors/errno.js';
+import { nextSlice, type Steps } from '../../core/scheduling/steps.js';
 import { within } from '../absolute-path.js';
 import { MOVED } from '../attempts.js';
 import { directoriesAbove } from '../consulted.js';

@@ -16,8 +16,8 @@
  */
 import { basename, dirname } from 'node:path';
 
-import { nextSlice, type Steps } from '../../core/steps.js';
-import type { WatchedDirectory } from '../../core/watch-backend.js';
+import { nextSlice, type Steps } from '../../core/scheduling/steps.js';
+import type { WatchedDirectory } from '../../core/ports/watch-backend.js';
 import type { Disk } from '../disk.js';
 import { identityOf } from '../file-identity.js';
 import { haveSameDirectories, type Consulted } from '../consulted.js';

@@ -16,8 +16,8 @@
  */
 import type { BigIntStats } from 'node:fs';
 
-import { nextSlice, type Steps } from '../../core/steps.js';
-import type { WatchedDirectory } from '../../core/watch-backend.js';
+import { nextSlice, type Steps } from '../../core/scheduling/steps.js';
+import type { WatchedDirectory } from '../../core/ports/watch-backend.js';
 import { within } from '../absolute-path.js';
 import { MOVED, type Moved } from '../attempts.js';
 import type { Disk } from '../disk.js';

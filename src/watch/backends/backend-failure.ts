@@ -1,5 +1,5 @@
-import { errnoOf } from '../../core/errno.js';
-import { BackendError } from '../../core/backend-error.js';
+import { errnoOf } from '../../core/errors/errno.js';
+import { BackendError } from '../../core/errors/backend-error.js';
 
 /**
  * Converts a backend's failure at a path into a typed error. For the two inotify limits it names the sysctl to

@@ -1,8 +1,8 @@
 /** The only list of backends. To add a backend, add a file and an entry here. */
-import type { Clock } from '../../core/clock.js';
-import { BackendError } from '../../core/backend-error.js';
-import type { FileSystem } from '../../core/file-system.js';
-import type { WatchBackend } from '../../core/watch-backend.js';
+import type { Clock } from '../../core/ports/clock.js';
+import { BackendError } from '../../core/errors/backend-error.js';
+import type { FileSystem } from '../../core/ports/file-system.js';
+import type { WatchBackend } from '../../core/ports/watch-backend.js';
 import { nodeFsBackend } from './node-fs.js';
 import { pollingBackend } from './polling.js';
 

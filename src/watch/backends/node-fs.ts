@@ -16,16 +16,16 @@
 import { watch, type FSWatcher } from 'node:fs';
 import { basename } from 'node:path';
 
-import { errnoOf, isDenied } from '../../core/errno.js';
-import { mayHaveLostBytes, pathForCall } from '../../core/path-bytes.js';
-import type { FileSystem } from '../../core/file-system.js';
-import { nextSlice, run, type Steps } from '../../core/steps.js';
+import { errnoOf, isDenied } from '../../core/errors/errno.js';
+import { mayHaveLostBytes, pathForCall } from '../../core/ports/path-bytes.js';
+import type { FileSystem } from '../../core/ports/file-system.js';
+import { nextSlice, run, type Steps } from '../../core/scheduling/steps.js';
 import type {
   HintSink,
   WatchBackend,
   WatchedDirectory,
   WatchSubscription,
-} from '../../core/watch-backend.js';
+} from '../../core/ports/watch-backend.js';
 import { within } from '../../fs/absolute-path.js';
 import { Listeners } from '../listeners.js';
 import { backendFailure } from './backend-failure.js';

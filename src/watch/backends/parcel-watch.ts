@@ -5,11 +5,11 @@ import { isMainThread, Worker } from 'node:worker_threads';
 
 import type ParcelWatcher from '@parcel/watcher';
 
-import { BackendError } from '../../core/backend-error.js';
-import { errnoOf } from '../../core/errno.js';
-import { nextTurn } from '../../core/event-loop.js';
-import { exportsOf } from '../../core/package-error.js';
-import type { WatchedDirectory } from '../../core/watch-backend.js';
+import { BackendError } from '../../core/errors/backend-error.js';
+import { errnoOf } from '../../core/errors/errno.js';
+import { nextTurn } from '../../core/scheduling/event-loop.js';
+import { exportsOf } from '../../core/errors/package-error.js';
+import type { WatchedDirectory } from '../../core/ports/watch-backend.js';
 import { backendFailure } from './backend-failure.js';
 
 /** The name of the backend. */

@@ -5,15 +5,15 @@
  */
 import { constants, promises } from 'node:fs';
 
-import { BackendError } from '../../core/backend-error.js';
-import { hasMoved } from '../../core/errno.js';
-import { pathForCall } from '../../core/path-bytes.js';
+import { BackendError } from '../../core/errors/backend-error.js';
+import { hasMoved } from '../../core/errors/errno.js';
+import { pathForCall } from '../../core/ports/path-bytes.js';
 import type {
   HintSink,
   WatchBackend,
   WatchedDirectory,
   WatchSubscription,
-} from '../../core/watch-backend.js';
+} from '../../core/ports/watch-backend.js';
 import { backendFailure } from './backend-failure.js';
 import {
   isStale,

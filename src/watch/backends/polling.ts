@@ -1,6 +1,6 @@
-import type { Clock } from '../../core/clock.js';
+import type { Clock } from '../../core/ports/clock.js';
 import { tickEvery } from '../ticker.js';
-import type { WatchBackend } from '../../core/watch-backend.js';
+import type { WatchBackend } from '../../core/ports/watch-backend.js';
 
 /** The backend `poll`: a hint every `intervalMs`. */
 export function pollingBackend(clock: Clock, intervalMs: number): WatchBackend {

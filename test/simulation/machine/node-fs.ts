@@ -1,8 +1,8 @@
 /** The system calls of a process as `node:fs` offers them: with `Sync`, and with a callback. */
 import type { FSWatcher } from 'node:fs';
 
-import type { FileSystem } from '../../../src/core/file-system.js';
-import { pathFromBytes } from '../../../src/core/path-bytes.js';
+import type { FileSystem } from '../../../src/core/ports/file-system.js';
+import { pathFromBytes } from '../../../src/core/ports/path-bytes.js';
 import { attributeCalls } from './attributes.js';
 import { Errno, Killed, Stuck } from './errors.js';
 import type { Inode } from './inode.js';

@@ -1,5 +1,5 @@
 /**
- * Runs the actions for the newest update until they have succeeded. `core/worker.ts` of the library has the states: it waits
+ * Runs the actions for the newest update until they have succeeded. `core/scheduling/worker.ts` of the library has the states: it waits
  * for splay and cooldown, and retries after a backoff.
  *
  * The check runs before each attempt that begins with the first action. If it fails, the update is rejected: nothing is

@@ -1,4 +1,4 @@
-import type { Clock, Scheduled } from './clock.js';
+import type { Clock, Scheduled } from '../ports/clock.js';
 
 /** The longest time that a clock jump or a suspended system can go unnoticed, ms. */
 const LONGEST_SLICE_MS = 60_000;

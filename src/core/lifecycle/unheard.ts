@@ -11,10 +11,10 @@
  * Telemetry does not show what a function of the application threw, nor where. Such an `error` is a warning unless a
  * listener hears it.
  */
-import { ListenerError } from './errors.js';
+import { ListenerError } from '../errors/errors.js';
 import { warnOf } from './listener-guards.js';
-import { ResilientError } from './resilient-error.js';
-import { isHeardByTelemetry } from './telemetry.js';
+import { ResilientError } from '../errors/resilient-error.js';
+import { isHeardByTelemetry } from '../telemetry/telemetry.js';
 
 const TROUBLE: ReadonlySet<string> = new Set([
   'unreadable',

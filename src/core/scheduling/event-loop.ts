@@ -2,7 +2,7 @@
  * Turns of the event loop. The real functions are captured when the library is loaded, so that fake timers installed
  * later do not stop work that is ready to run.
  */
-import { systemClock } from './clock.js';
+import { systemClock } from '../ports/clock.js';
 
 const { setImmediate: schedule, clearImmediate: cancel } = globalThis;
 

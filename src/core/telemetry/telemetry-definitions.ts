@@ -4,7 +4,7 @@
  * observer or the component was first. What all components share is in telemetry-points.ts, telemetry-messages.ts,
  * telemetry/definitions.ts and telemetry/metrics.ts.
  */
-import { ListenerError } from './errors.js';
+import { ListenerError } from '../errors/errors.js';
 
 /** A metric. Histograms are of durations in seconds; gauges are read when they are collected. */
 export interface Metric {

@@ -5,9 +5,9 @@
 import nodeFileSystem from 'node:fs';
 import { fileURLToPath } from 'node:url';
 
-import type { FileSystem, FileSystemWith } from './file-system.js';
-import { systemClock, type Clock } from './clock.js';
-import { systemRandom, type Random } from './random.js';
+import type { FileSystem, FileSystemWith } from '../ports/file-system.js';
+import { systemClock, type Clock } from '../ports/clock.js';
+import { systemRandom, type Random } from '../ports/random.js';
 import { redact, shortened } from './redaction.js';
 
 /** One option: its default, and the check of its value. */

@@ -1,6 +1,6 @@
 /** Payloads that several components share: an event of the same name carries the same payload everywhere. */
-import type { BackendError } from './backend-error.js';
-import type { ResilientError } from './resilient-error.js';
+import type { BackendError } from '../errors/backend-error.js';
+import type { ResilientError } from '../errors/resilient-error.js';
 
 /**
  * The file or directory cannot be read; it may recover by itself. Emitted once for each reason, until

@@ -1,5 +1,5 @@
 import { onAbort } from './abort.js';
-import type { Clock } from './clock.js';
+import type { Clock } from '../ports/clock.js';
 
 /**
  * Resolves after `delayMs`; rejects with the signal's reason if it aborts first. Leaves no timer and no listener.

@@ -2,7 +2,7 @@
  * Keeps the process alive while a caller awaits something that holds no other handle. Otherwise Node.js would end the
  * process silently, with exit code 13.
  */
-import { systemClock, type Scheduled } from './clock.js';
+import { systemClock, type Scheduled } from '../ports/clock.js';
 
 /** The timer only has to be scheduled; it never needs to fire. */
 const LONG_MS = 86_400_000;

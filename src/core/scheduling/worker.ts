@@ -11,7 +11,7 @@
  *
  * Closed, it is `idle` and ignores what it is given.
  */
-import type { Clock, Scheduled } from './clock.js';
+import type { Clock, Scheduled } from '../ports/clock.js';
 import { NextOutcome } from './outcome.js';
 
 interface WorkerOptions<T> {

@@ -11,9 +11,9 @@
  * If `onRunning()` fails, `start()` rejects, too. When the component is closed, a pending `start()` rejects at once. A
  * listener is added to the signal only between start and end; before the start, only its state is read.
  */
-import { onAbort } from './abort.js';
+import { onAbort } from '../scheduling/abort.js';
 import { holdProcess } from './keep-alive.js';
-import { begin } from './outcome.js';
+import { begin } from '../scheduling/outcome.js';
 import { Lifetime } from './lifetime.js';
 
 /** Where a component is between its construction and its end. */

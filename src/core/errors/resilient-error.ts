@@ -3,8 +3,8 @@
  * anywhere, so it is never passed on. It is replaced with a copy of the few fields that are known to be safe.
  */
 import type { CodeOf, ErrorCode, ErrorName } from './error-codes.js';
-import { describe } from './options.js';
-import { redactor } from './redaction.js';
+import { describe } from '../options/options.js';
+import { redactor } from '../options/redaction.js';
 
 /** The name of a class of errors, on its prototype. */
 const MARK = Symbol.for('resilient-watcher.error');

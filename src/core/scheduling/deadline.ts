@@ -1,5 +1,5 @@
 import { onAbort } from './abort.js';
-import type { Clock } from './clock.js';
+import type { Clock } from '../ports/clock.js';
 
 /**
  * Runs `work` until `timeoutMs` have passed or `signal` aborts. Then the signal passed to the work aborts, and the

@@ -1,4 +1,4 @@
-import type { Random } from './random.js';
+import type { Random } from '../ports/random.js';
 
 /**
  * The maximum `Retry-After`, ms. A server that asks for more is overloaded or mistaken, and its answer may be needed

@@ -5,15 +5,15 @@ import { inspect } from 'node:util';
 
 import { EventEmitter } from 'eventemitter3';
 
-import type { Clock } from './clock.js';
-import { ClosedError, errorCodeOf, ListenerError } from './errors.js';
-import { redactError, ResilientError } from './resilient-error.js';
+import type { Clock } from '../ports/clock.js';
+import { ClosedError, errorCodeOf, ListenerError } from '../errors/errors.js';
+import { redactError, ResilientError } from '../errors/resilient-error.js';
 import { Lifecycle, type LifecycleState } from './lifecycle.js';
 import { ListenerGuards, listenerOf, warnOf } from './listener-guards.js';
-import type { StatusDescription, Verdict } from './status-description.js';
-import type { ComponentHandle } from './telemetry-messages.js';
-import { defineTelemetry } from './telemetry-definitions.js';
-import type { PointName } from './telemetry-points.js';
+import type { StatusDescription, Verdict } from '../telemetry/status-description.js';
+import type { ComponentHandle } from '../telemetry/telemetry-messages.js';
+import { defineTelemetry } from '../telemetry/telemetry-definitions.js';
+import type { PointName } from '../telemetry/telemetry-points.js';
 import type { Lifetime } from './lifetime.js';
 import {
   addRunning,
@@ -23,7 +23,7 @@ import {
   trace,
   type DetailsOf,
   type MessageOf,
-} from './telemetry.js';
+} from '../telemetry/telemetry.js';
 import { UnheardEvents } from './unheard.js';
 
 /** The last failure, as plain data. */

@@ -4,8 +4,8 @@
  */
 import { channel, tracingChannel, type Channel, type TracingChannel } from 'node:diagnostics_channel';
 
-import { errorCodeOf, ListenerError } from './errors.js';
-import { ResilientError } from './resilient-error.js';
+import { errorCodeOf, ListenerError } from '../errors/errors.js';
+import { ResilientError } from '../errors/resilient-error.js';
 import type {
   ComponentHandle,
   OperationMessage,
