@@ -26,6 +26,9 @@ export const READING_CALLS = [
 /** The calls of `node:fs` that reading needs. */
 export type ReadingCalls = FileSystemWith<(typeof READING_CALLS)[number]>;
 
+/** The calls that {@link readProc} needs. */
+export type ProcCalls = Pick<FileSystem, 'openSync' | 'readSync' | 'closeSync'>;
+
 type Path = string | Buffer;
 type Call<F> = F extends (...args: infer A) => infer R ? (...args: A) => Answer<R> : never;
 
@@ -127,6 +130,31 @@ export function* read(
     yield* wait(calls.close(fd));
   }
 }
+
+/**
+ * A file of `/proc`, a character for each byte; undefined if it cannot be read. Never hangs, because the kernel answers from
+ * memory.
+ */
+export function readProc(fs: ProcCalls, path: string): string | undefined {
+  try {
+    const fd = fs.openSync(path, constants.O_RDONLY);
+    try {
+      let text = '';
+      for (;;) {
+        const count = fs.readSync(fd, chunk, 0, CHUNK_BYTES, null);
+        if (count === 0) return text;
+        text += chunk.toString('latin1', 0, count);
+      }
+    } finally {
+      fs.closeSync(fd);
+    }
+  } catch {
+    return undefined;
+  }
+}
+
+/** For all readings of `/proc`, each of which is synchronous. */
+const chunk = Buffer.allocUnsafe(CHUNK_BYTES);
 
 /** What a file contains. @param size 0 if it is not known. @param isAgain whether it has been read from this descriptor. */
 function* contentOf(

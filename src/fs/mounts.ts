@@ -13,7 +13,6 @@
  * While a call on a mount that may hang is awaited, the table is read again every second. A call that is awaited on a
  * mount that its path no longer leads to is given up: its answer is of no interest any more.
  */
-import { constants } from 'node:fs';
 import { dirname } from 'node:path';
 
 import { systemClock } from '../core/ports/clock.js';
@@ -21,21 +20,19 @@ import { errnoOf } from '../core/errors/errno.js';
 import { promised, type FileSystem } from '../core/ports/file-system.js';
 import { pathForCall } from '../core/ports/path-bytes.js';
 import { SerialQueue } from '../core/scheduling/serial-queue.js';
+import { readProc, type ProcCalls } from './calls.js';
 import { kindOfMagic, type FileSystemKind } from './file-system-kind.js';
 import { isBehindMagicLink, magicLinkOf } from './magic-link.js';
 import { callsMayHang, linesOf, reachableMounts, type Mount } from './mount-table.js';
 import { isRevisionName } from './volume-layout.js';
 
 const MOUNT_TABLE = '/proc/self/mountinfo';
-const CHUNK_BYTES = 65_536;
-/** For all readings, each of which is synchronous. */
-const chunk = Buffer.allocUnsafe(CHUNK_BYTES);
 
 /** How often the table is read while a call is awaited, ms: a mount that hangs may be replaced. */
 const WAITING_INTERVAL_MS = 1_000;
 
 /** The calls that this file needs. */
-export type MountCalls = Pick<FileSystem, 'openSync' | 'readSync' | 'closeSync' | 'statfs'>;
+export type MountCalls = ProcCalls & Pick<FileSystem, 'statfs'>;
 
 /** The share of time that reading the table may take: on some nodes it has thousands of lines. */
 const READING_SHARE = 0.1;
@@ -177,7 +174,7 @@ export class Mounts {
 
   #read(): void {
     this.#readAt = systemClock.monotonic();
-    const table = process.platform === 'linux' ? this.#readTable() : undefined;
+    const table = process.platform === 'linux' ? readProc(this.#fs, MOUNT_TABLE) : undefined;
     if (this.version === 0 || table !== this.#table) this.#changed(table);
     this.#readMs = systemClock.monotonic() - this.#readAt;
   }
@@ -201,25 +198,6 @@ export class Mounts {
     }
     for (const { path, mount, abandon } of this.#waits) {
       if (this.#waitsFor(path).id !== mount.id) abandon();
-    }
-  }
-
-  /** Never hangs, because the kernel answers from memory. */
-  #readTable(): string | undefined {
-    try {
-      const fd = this.#fs.openSync(MOUNT_TABLE, constants.O_RDONLY);
-      try {
-        let table = '';
-        for (;;) {
-          const count = this.#fs.readSync(fd, chunk, 0, CHUNK_BYTES, null);
-          if (count === 0) return table;
-          table += chunk.toString('latin1', 0, count);
-        }
-      } finally {
-        this.#fs.closeSync(fd);
-      }
-    } catch {
-      return undefined;
     }
   }
 }

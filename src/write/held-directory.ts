@@ -3,7 +3,7 @@ import { constants, type BigIntStats, type Dirent } from 'node:fs';
 import { errnoOf } from '../core/errors/errno.js';
 import type { FileSystem } from '../core/ports/file-system.js';
 import { pathForCall } from '../core/ports/path-bytes.js';
-import { list, readlink } from '../fs/calls.js';
+import { list, readlink, readProc } from '../fs/calls.js';
 import { attempt, callsAt, mayHang, UNSUPPORTED, type Calls, type Place, type Write } from './calls.js';
 import { nextSlice, wait, type Answer, type Steps } from '../core/scheduling/steps.js';
 import { Refusal } from './write-error.js';
@@ -45,6 +45,8 @@ export class HeldDirectory {
   readonly calls: Calls;
   readonly #fd: number | undefined;
   readonly #entries: string;
+  /** Null while it has not been asked for. */
+  #mountId: string | undefined | null = null;
 
   constructor(path: string, { fd, stat, entries }: OpenDirectory, place: Place, write: Write) {
     this.path = path;
@@ -119,6 +121,24 @@ export class HeldDirectory {
       if (NO_DIRECTORY.includes(errnoOf(error) ?? '')) return undefined;
       throw error;
     }
+  }
+
+  /**
+   * Whether it is on the same mount as another directory; undefined where the kernel does not say. A mount is known by its
+   * id: two mounts of one file system have the same device number, and one Btrfs file system has many.
+   */
+  isOnMountOf(other: HeldDirectory): boolean | undefined {
+    const [one, another] = [this.#mount(), other.#mount()];
+    if (one !== undefined && another !== undefined) return one === another;
+    return this.stat.dev === other.stat.dev ? undefined : false;
+  }
+
+  #mount(): string | undefined {
+    if (this.#mountId !== null) return this.#mountId;
+    // Elsewhere the number of the descriptor may be that of another process.
+    const isKnown = this.#fd !== undefined && this.#entries !== this.path;
+    const about = isKnown ? readProc(this.write.fs, `/proc/self/fdinfo/${this.#fd}`) : undefined;
+    return (this.#mountId = /^mnt_id:\s*(\d+)$/m.exec(about ?? '')?.[1]);
   }
 
   /** Whether a file in it, of this size, holds exactly these bytes. A link in its place is not followed. */

@@ -30,7 +30,7 @@ export function* publishRevision(volume: HeldDirectory, files: VolumeFiles, name
     const isWithdrawn = yield* removeUnfinished(volume, link);
     // As with a file (see `abandon` in replace-file.ts). If the revision is not published, the next write removes it.
     if (isWithdrawn || volume.isLocal) write.published = false;
-    if (directory && write.published === false) yield* discard(directory);
+    if (directory && write.published === false) yield* discard(volume, directory);
     throw error;
   } finally {
     if (directory) yield* wait(directory.close());
@@ -92,9 +92,9 @@ function* swap(volume: HeldDirectory, link: string, name: string, directory: Hel
 }
 
 /** Removes what was written, wherever the directory was moved to. A sweep removes what is left. */
-function* discard(directory: HeldDirectory): Steps<void> {
+function* discard(volume: HeldDirectory, directory: HeldDirectory): Steps<void> {
   try {
-    yield* emptyDirectory(directory);
+    yield* emptyDirectory(volume, directory);
   } catch {
     // The next write removes it.
   }

@@ -8,6 +8,7 @@
  * | that was replaced, and is kept for its readers         | after `graceMs`                    |
  * | any other, and what only has the name of a revision    | at once                            |
  */
+import { errnoOf } from '../core/errors/errno.js';
 import { KUBELET_PENDING_LINK, isRevisionName } from '../fs/volume-layout.js';
 import type { HeldDirectory } from './held-directory.js';
 import { wait, type Steps } from '../core/scheduling/steps.js';
@@ -15,6 +16,9 @@ import { attempt } from './calls.js';
 import { isNameOf, removeAbandoned, removeUnfinished } from './sweep.js';
 import { publishedRevision } from './volume-revision.js';
 import { failureOf, Refusal } from './write-error.js';
+
+/** The errors of `rmdir` for a directory that is not empty. */
+const NOT_EMPTY = ['ENOTEMPTY', 'EEXIST'];
 
 /** As deep as the longest path can be; only a tree that was made relative to a descriptor is deeper. */
 const MAX_DEPTH = 2048;
@@ -65,24 +69,48 @@ export function* removeTree(parent: HeldDirectory, name: string): Steps<void> {
   if (stat) yield* remove(parent, name, stat.isDirectory(), 0);
 }
 
-/** Removes everything in a directory that can be removed. The directory stays. */
-export function* emptyDirectory(directory: HeldDirectory, depth = 0): Steps<void> {
+/** Removes everything in a directory of another one that can be removed. The directory stays. */
+export function* emptyDirectory(parent: HeldDirectory, directory: HeldDirectory, depth = 0): Steps<void> {
   if (depth === MAX_DEPTH) throw new Error(`directories in "${directory.path}" are nested too deeply`);
+  if (directory.isOnMountOf(parent) === false) throw mountPoint(directory.path);
   yield* directory.assertInPlace();
-  yield* directory.forEach(yield* directory.list(), (entry) =>
-    remove(directory, entry.name, entry.isDirectory(), depth + 1),
-  );
+  yield* directory.forEach(yield* directory.list(), function* (entry) {
+    yield* directory.assertInPlace();
+    yield* remove(directory, entry.name, entry.isDirectory(), depth + 1);
+  });
 }
 
 function* remove(parent: HeldDirectory, name: string, isDirectory: boolean, depth: number): Steps<void> {
   const directory = isDirectory ? yield* parent.enter(name) : undefined;
   // If a directory has taken its place by now, this fails, and the next sweep removes it.
   if (!directory) yield* parent.unlink(name);
-  else if (directory.stat.dev === parent.stat.dev) {
-    yield* directory.during(emptyDirectory(directory, depth));
-    yield* attempt(() => parent.calls.rmdir(parent.at(name)), ['ENOENT']);
-  } else {
-    yield* wait(directory.close());
-    throw new Refusal('ERR_WRITE_MOUNTED', `"${directory.path}" is a mount point; unmount it to remove it`);
+  else {
+    yield* directory.during(removeContent(parent, name, directory, depth));
+    yield* removeDirectory(parent, name, ['ENOENT']);
   }
+}
+
+function* removeContent(
+  parent: HeldDirectory,
+  name: string,
+  directory: HeldDirectory,
+  depth: number,
+): Steps<void> {
+  // Where the mount is not known, the system says: it refuses to remove a mount point for another reason.
+  const isUnknown = directory.isOnMountOf(parent) === undefined;
+  if (isUnknown && (yield* removeDirectory(parent, name, NOT_EMPTY))) return;
+  yield* emptyDirectory(parent, directory, depth);
+}
+
+/** Returns whether it was removed; false if that failed with one of these codes. */
+function* removeDirectory(parent: HeldDirectory, name: string, tolerated: readonly string[]): Steps<boolean> {
+  try {
+    return yield* attempt(() => parent.calls.rmdir(parent.at(name)), tolerated);
+  } catch (error) {
+    throw errnoOf(error) === 'EBUSY' ? mountPoint(`${parent.path}/${name}`) : error;
+  }
+}
+
+function mountPoint(path: string): Refusal {
+  return new Refusal('ERR_WRITE_MOUNTED', `"${path}" is a mount point; unmount it to remove it`);
 }
