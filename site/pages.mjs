@@ -50,6 +50,7 @@ export const SECTIONS = [
   { title: 'cli', files: ['packages/cli/docs/cli.md'] },
   { title: 'sync-pods', files: ['packages/sync-pods/docs/delivery.md'] },
   { title: 'local-api-server', files: ['packages/local-api-server/README.md'] },
+  { title: 'csi', files: ['packages/csi/README.md'] },
   { title: 'grpc', files: ['packages/grpc/README.md'] },
   {
     title: 'watch-conformance',

@@ -17,17 +17,17 @@ const PURPOSES = {
   'resilient-watcher/tls': 'Serve and present certificates that are renewed.',
   'resilient-watcher/trust':
     'Preloaded, it makes every client of the process trust a CA bundle that changes.',
-  'resilient-watcher/kubernetes':
-    'Request tokens, keep kubeconfigs valid, publish the volumes of a CSI driver.',
+  'resilient-watcher/kubernetes': 'Request tokens, and keep kubeconfigs valid.',
   'resilient-watcher/prometheus': 'Metrics for `prom-client`.',
   'resilient-watcher/otel': 'Metrics and traces for `@opentelemetry/api`.',
   'resilient-watcher/testing': 'Time, hints, volumes and an API server that a test controls.',
-  'resilient-watcher/doctor': 'Find out why a path never shows an update, or how soon it will.',
   '@resilient-watcher/cli/action':
     'Run a command, send a signal or call a webhook when something has changed.',
+  '@resilient-watcher/cli/doctor': 'Find out why a path never shows an update, or how soon it will.',
   '@resilient-watcher/cli/manifests': 'The rules of `doctor --manifest`.',
   '@resilient-watcher/sync-pods': 'Make kubelet update the files of pods at once.',
   '@resilient-watcher/local-api-server': 'An API server and a certificate authority that a test controls.',
+  '@resilient-watcher/csi': 'Publish the volumes of a CSI driver.',
   '@resilient-watcher/grpc': 'Credentials of `@grpc/grpc-js` that follow files.',
 };
 const ORDER = Object.keys(PURPOSES);

@@ -8,11 +8,6 @@ export {
   type ClusterRequest,
 } from './kubernetes/cluster-client.js';
 export { KubernetesError } from './kubernetes/kubernetes-error.js';
-export {
-  parseServiceAccountTokens,
-  ServiceAccountTokens,
-  type TokenCarrier,
-} from './kubernetes/csi-tokens.js';
 export { renderKubeconfig, type KubeconfigOptions } from './kubernetes/kubeconfig.js';
 export { kubeconfigSink, type KubeconfigSinkOptions } from './kubernetes/kubeconfig-sink.js';
 export {
@@ -21,11 +16,3 @@ export {
   type WithTokenFileOptions,
 } from './kubernetes/token-file-auth.js';
 export { tokenRequestClient, type TokenRequestClientOptions } from './kubernetes/token-request-client.js';
-export {
-  VolumePublisher,
-  type PublishedVolume,
-  type VolumePublisherEvents,
-  type VolumePublisherOptions,
-  type VolumePublisherStatus,
-} from './kubernetes/volume-publisher.js';
-export type { VolumeProducer } from './kubernetes/publication.js';

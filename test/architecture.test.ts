@@ -21,7 +21,6 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   kubernetes: ['core', 'fs', 'write', 'token'],
   telemetry: ['core'],
   tls: ['core', 'fs', 'watch'],
-  doctor: ['core', 'fs', 'token', 'tls'],
   // A fake must not inherit a fault of the code it tests: of `fs` it shares the names of a volume only.
   testing: ['core', 'fs/volume-layout.ts'],
 };
@@ -190,8 +189,8 @@ describe('the packages', () => {
   test('of gRPC have the tests of gRPC: those of the library do without it', () => {
     const wrong = filesOf(join(root, 'test')).filter(
       (file) =>
-        // A CSI driver is a gRPC server; those of the tarballs install it.
-        !/^(package|examples)\//.test(file) &&
+        // Those of the tarballs install it.
+        !file.startsWith('package/') &&
         /from '(@grpc\/grpc-js|@resilient-watcher\/grpc)'/.test(codeOf(join(root, 'test'), file)),
     );
     expect(wrong).toEqual([]);

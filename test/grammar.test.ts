@@ -29,7 +29,7 @@ import {
 } from 'resilient-watcher';
 import { ReloadAction, type ReloadActionEvents } from '@resilient-watcher/cli/action';
 import { ConfigLoader, FileProvider, type ConfigLoaderEvents } from 'resilient-watcher/config';
-import { VolumePublisher, type VolumePublisherEvents } from 'resilient-watcher/kubernetes';
+import { VolumePublisher, type VolumePublisherEvents } from '@resilient-watcher/csi';
 import { FakeClock, FakeTokenClient, KubeletVolume } from 'resilient-watcher/testing';
 import { ServedTls, TlsFiles, type TlsFilesEvents } from 'resilient-watcher/tls';
 import { describe, expect, expectTypeOf, onTestFinished, test } from 'vitest';

@@ -1,4 +1,4 @@
-/** The objects of the part of the cluster test that runs `examples/csi-driver` with a registrar. */
+/** The objects of the part of the cluster test that runs `packages/csi/example` with a registrar. */
 import type { V1CSIDriver, V1DaemonSet, V1Pod, V1Volume } from '@kubernetes/client-node';
 
 import { observerContainer } from './objects.js';

@@ -14,7 +14,7 @@ import {
   ResilientWatcher,
   SecretFile,
 } from 'resilient-watcher';
-import { diagnose } from 'resilient-watcher/doctor';
+import { diagnose } from '@resilient-watcher/cli/doctor';
 import { FakeClock, KubeletVolume } from 'resilient-watcher/testing';
 import { expect, onTestFinished, test } from 'vitest';
 

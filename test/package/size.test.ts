@@ -28,7 +28,6 @@ const doors = packages.flatMap(
 const BUDGETS: Readonly<Record<string, number>> = {
   'resilient-watcher': 65,
   'resilient-watcher/config': 93,
-  'resilient-watcher/doctor': 15,
   'resilient-watcher/internal': 13.5,
   'resilient-watcher/kubernetes': 102,
   'resilient-watcher/otel': 8.5,
@@ -37,7 +36,9 @@ const BUDGETS: Readonly<Record<string, number>> = {
   'resilient-watcher/tls': 56,
   'resilient-watcher/trust': 52,
   '@resilient-watcher/cli/action': 6.5,
+  '@resilient-watcher/cli/doctor': 5,
   '@resilient-watcher/cli/manifests': 4.5,
+  '@resilient-watcher/csi': 6,
   '@resilient-watcher/grpc': 2,
   '@resilient-watcher/local-api-server': 56,
   '@resilient-watcher/sync-pods': 9,

@@ -3,10 +3,10 @@ import { text as readAll } from 'node:stream/consumers';
 
 import type { Command } from 'commander';
 import type { YAMLParseError } from 'yaml';
-import { diagnose, type Diagnosis, type Finding as FindingAtPath } from 'resilient-watcher/doctor';
 import { durationText, errnoOf, isoTime } from 'resilient-watcher/internal';
 
 import { checkPaths, each, text } from './arguments.js';
+import { diagnose, type Diagnosis, type Finding as FindingAtPath } from './doctor.js';
 import { EXIT, UsageError } from './exit-code.js';
 import type { Io } from './io.js';
 import { oneLine } from './output.js';

@@ -1,5 +1,3 @@
-/** The entry point "resilient-watcher/doctor", which finds out why a path never shows an update, or only late. */
-import './index.js';
-
+/** The entry point "@resilient-watcher/cli/doctor", which finds out why a path never shows an update, or only late. */
 export { diagnose, type DiagnoseOptions, type Diagnosis } from './doctor/diagnosis.js';
 export type { Finding } from './doctor/finding.js';

@@ -2,11 +2,11 @@
 import { mkdirSync, utimesSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
-import { diagnose } from 'resilient-watcher/doctor';
+import { diagnose } from '@resilient-watcher/cli/doctor';
 import { FakeClock, mintTestToken } from 'resilient-watcher/testing';
 import { expect, test } from 'vitest';
 
-import { temporaryDirectory } from '../support/temporary-directory.js';
+import { temporaryDirectory } from '../../../test/support/temporary-directory.js';
 
 const HOUR_MS = 3_600_000;
 

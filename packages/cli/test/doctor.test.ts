@@ -3,7 +3,7 @@ import { spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 
-import type { Diagnosis } from 'resilient-watcher/doctor';
+import type { Diagnosis } from '@resilient-watcher/cli/doctor';
 import { CertificateSigner } from '@resilient-watcher/local-api-server';
 import { KubeletVolume } from 'resilient-watcher/testing';
 import { describe, expect, test } from 'vitest';

@@ -11,7 +11,7 @@ import { fileURLToPath } from 'node:url';
 
 import { loadPackageDefinition, Server, ServerCredentials, status } from '@grpc/grpc-js';
 import { load } from '@grpc/proto-loader';
-import { parseServiceAccountTokens, VolumePublisher } from 'resilient-watcher/kubernetes';
+import { parseServiceAccountTokens, VolumePublisher } from '@resilient-watcher/csi';
 
 import { ensureDirectory, removeDirectory } from './mount.mjs';
 

@@ -1,14 +1,16 @@
 import type { BigIntStats } from 'node:fs';
 
-import type { Clock } from '../core/ports/clock.js';
-import { withDeadline } from '../core/scheduling/deadline.js';
-import { isPlainObject } from '../core/options/options.js';
-import { promised, type FileSystem } from '../core/ports/file-system.js';
-import { DATA_LINK, isEntryName } from '../fs/volume-layout.js';
-import { AtomicVolume, type AtomicVolumeOptions } from '../write/atomic-volume.js';
-import type { VolumeEntry } from '../write/volume-files.js';
-import type { VolumeWriteResult } from '../write/write-volume.js';
-import type { ServiceAccountTokens } from './csi-tokens.js';
+import {
+  AtomicVolume,
+  type AtomicVolumeOptions,
+  type Clock,
+  type FileSystem,
+  type VolumeEntry,
+  type VolumeWriteResult,
+} from 'resilient-watcher';
+import { DATA_LINK, isEntryName, promised, withDeadline } from 'resilient-watcher/internal';
+
+import type { ServiceAccountTokens } from './tokens.js';
 
 /** The contents of a volume. */
 export interface ProducedVolume {
@@ -102,8 +104,8 @@ export class Publication {
       signal: wanted,
       late: () => new Error(`it took over ${produceTimeoutMs} ms`),
     });
-    if (!isPlainObject(produced)) throw new TypeError('it must return an object with "files"');
-    const { files, expiresAt = Infinity } = produced as unknown as Awaited<ReturnType<VolumeProducer>>;
+    if (!isProduced(produced)) throw new TypeError('it must return an object with "files"');
+    const { files, expiresAt = Infinity } = produced;
     if (Number.isNaN(expiresAt)) throw new TypeError('its "expiresAt" is not a number of ms');
     const result = await this.#volume.write(files);
     this.#contents = {
@@ -123,4 +125,8 @@ export class Publication {
   clear(): Promise<void> {
     return this.#volume.clear();
   }
+}
+
+function isProduced(value: unknown): value is ProducedVolume {
+  return typeof value === 'object' && value !== null && 'files' in value;
 }

@@ -2,11 +2,9 @@
 import type { BigIntStats } from 'node:fs';
 import { isAbsolute, normalize } from 'node:path';
 
-import { errnoOf } from '../core/errors/errno.js';
-import { promised, type FileSystem } from '../core/ports/file-system.js';
-import { describe } from '../core/options/options.js';
-import { redactError } from '../core/errors/resilient-error.js';
-import { KubernetesError } from './kubernetes-error.js';
+import type { FileSystem } from 'resilient-watcher';
+import { describe, errnoOf, promised, redactError } from 'resilient-watcher/internal';
+import { KubernetesError } from 'resilient-watcher/kubernetes';
 
 export type TargetHook = 'prepareTarget' | 'removeTarget';
 

@@ -1,9 +1,8 @@
 import { inspect } from 'node:util';
 
-import { KubernetesError } from './kubernetes-error.js';
-import { redactError } from '../core/errors/resilient-error.js';
-import type { ServiceAccountToken } from '../token/token.js';
-import { tokenFromAnswer, tokenFromText } from '../token/token.js';
+import { tokenFromAnswer, tokenFromText, type ServiceAccountToken } from 'resilient-watcher';
+import { redactError } from 'resilient-watcher/internal';
+import { KubernetesError } from 'resilient-watcher/kubernetes';
 
 /** The key under which kubelet passes the tokens requested by `CSIDriver.spec.tokenRequests`. */
 const TOKENS_KEY = 'csi.storage.k8s.io/serviceAccount.tokens';

@@ -1,28 +1,36 @@
-import { onAbort } from '../core/scheduling/abort.js';
-import type { Clock, Scheduled } from '../core/ports/clock.js';
-import { Component, type ComponentEvents, type ComponentStatus } from '../core/lifecycle/component.js';
-import { withDeadline } from '../core/scheduling/deadline.js';
-import { ClosedError } from '../core/errors/errors.js';
-import type { LifecycleState } from '../core/lifecycle/lifecycle.js';
-import type { FileSystem } from '../core/ports/file-system.js';
+import nodeFileSystem from 'node:fs';
+
 import {
-  callback,
-  nonEmptyString,
-  fileSystem,
+  ClosedError,
+  ResilientError,
+  type AtomicVolumeOptions,
+  type Clock,
+  type ComponentStatus,
+  type FileSystem,
+  type Scheduled,
+} from 'resilient-watcher';
+import {
+  Component,
+  markHandled,
   matching,
   milliseconds,
+  nonEmptyString,
+  onAbort,
+  port,
   PORT_OPTIONS,
+  redactError,
   resolveOptions,
-} from '../core/options/options.js';
-import { markHandled } from '../core/scheduling/outcome.js';
-import { redactError, ResilientError } from '../core/errors/resilient-error.js';
-import { SerialQueue } from '../core/scheduling/serial-queue.js';
-import type { AtomicVolumeOptions } from '../write/atomic-volume.js';
-import { withoutTrailingSlashes } from '../fs/absolute-path.js';
-import { badTarget, hookFailed, targetExists, type TargetHook } from './csi-target.js';
-import { ServiceAccountTokens } from './csi-tokens.js';
-import { KubernetesError } from './kubernetes-error.js';
+  SerialQueue,
+  withDeadline,
+  withoutTrailingSlashes,
+  type ComponentEvents,
+  type LifecycleState,
+} from 'resilient-watcher/internal';
+import { KubernetesError } from 'resilient-watcher/kubernetes';
+
 import { Publication, type VolumeProducer } from './publication.js';
+import { badTarget, hookFailed, targetExists, type TargetHook } from './target.js';
+import { ServiceAccountTokens } from './tokens.js';
 
 /** The result of `publish()`. */
 export interface PublishedVolume {
@@ -111,6 +119,12 @@ interface PublishCall {
 /** How long `close()` waits for a running hook, ms. A pod has 30 s to end. */
 const HOOK_AT_CLOSE_MS = 10_000;
 
+const hook = matching<(targetPath: string) => void | Promise<void>>(
+  () => {},
+  'a function',
+  (value) => typeof value === 'function',
+);
+
 const OPTIONS = {
   name: nonEmptyString('VolumePublisher'),
   volume: matching<AtomicVolumeOptions>(
@@ -120,11 +134,11 @@ const OPTIONS = {
   ),
   freshForMs: milliseconds(120_000),
   produceTimeoutMs: milliseconds(90_000, { min: 1 }),
-  prepareTarget: callback<(targetPath: string) => void | Promise<void>>(() => {}),
-  removeTarget: callback<(targetPath: string) => void | Promise<void>>(() => {}),
+  prepareTarget: hook,
+  removeTarget: hook,
   signal: PORT_OPTIONS.signal,
   clock: PORT_OPTIONS.clock,
-  fs: fileSystem<keyof FileSystem>('open', 'openSync', 'readlink', 'symlink', 'rename', 'lstat'),
+  fs: port<FileSystem>(nodeFileSystem, 'open', 'openSync', 'readlink', 'symlink', 'rename', 'lstat'),
 };
 
 /**

@@ -1,6 +1,6 @@
 import { inspect } from 'node:util';
 
-import { parseServiceAccountTokens, type TokenCarrier } from 'resilient-watcher/kubernetes';
+import { parseServiceAccountTokens, type TokenCarrier } from '@resilient-watcher/csi';
 import { mintTestToken } from 'resilient-watcher/testing';
 import { expect, test } from 'vitest';
 

@@ -17,11 +17,11 @@ import {
   VolumePublisher,
   type PublishedVolume,
   type VolumePublisherOptions,
-} from 'resilient-watcher/kubernetes';
+} from '@resilient-watcher/csi';
 import { FakeClock, mintTestToken } from 'resilient-watcher/testing';
 import { expect, onTestFinished, test } from 'vitest';
 
-import { temporaryDirectory } from '../support/temporary-directory.js';
+import { temporaryDirectory } from '../../../test/support/temporary-directory.js';
 
 const MINUTE = 60_000;
 

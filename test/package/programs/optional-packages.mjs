@@ -1,6 +1,5 @@
 // Uses each package that is loaded on first use, and tells what came of it.
 import { ConfigLoader, jsonParser, tomlParser, yamlParser } from 'resilient-watcher/config';
-import * as doctor from 'resilient-watcher/doctor';
 import { tokenRequestClient } from 'resilient-watcher/kubernetes';
 import * as otel from 'resilient-watcher/otel';
 import * as prometheus from 'resilient-watcher/prometheus';
@@ -20,7 +19,7 @@ export async function useAll() {
     loader: await new ConfigLoader({ sources: [{ values: { a: 1 } }] }).load(),
     client: await codeOf(client.requestToken({ audiences: [], expirationSeconds: 600 }, { signal })),
     undici: await codeOf(undiciDispatcher(files)),
-    others: [doctor, otel, prometheus].map((entry) => Object.keys(entry).length > 0),
+    others: [otel, prometheus].map((entry) => Object.keys(entry).length > 0),
   };
   await files.close();
   console.log(JSON.stringify(used));

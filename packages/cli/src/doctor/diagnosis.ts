@@ -1,23 +1,12 @@
 /** Finds out why a path never shows an update, or only late. */
-import nodeFileSystem from 'node:fs';
 import { access, constants, readdir, stat } from 'node:fs/promises';
-import { geteuid } from 'node:process';
+import { join } from 'node:path';
 
-import { isoTime, systemClock, type Clock } from '../core/ports/clock.js';
-import { errnoOf } from '../core/errors/errno.js';
-import { errorCodeOf } from '../core/errors/errors.js';
-import { run, type Steps } from '../core/scheduling/steps.js';
-import type { TargetError } from '../fs/target-error.js';
-import { checkPath } from '../core/options/options.js';
-import { absolutePath, within } from '../fs/absolute-path.js';
-import { Disk, noAnswers } from '../fs/disk.js';
-import type { Mount } from '../fs/mount-table.js';
-import { Mounts, staleMount } from '../fs/mounts.js';
-import { linksIn, resolve, type Resolution } from '../fs/resolve.js';
-import { DATA_LINK } from '../fs/volume-layout.js';
+import { systemClock, type Clock, type TargetError } from 'resilient-watcher';
+import { errnoOf, examine, examineCertificates, isoTime } from 'resilient-watcher/internal';
+
 import { finding, SEVERITIES, type Finding } from './finding.js';
 import { inotifyUsage, type InotifyUsage } from './inotify-usage.js';
-import { chainFindings } from './chain-findings.js';
 import { tokenFindings } from './token-findings.js';
 
 /** The result of `diagnose()` for one path. Plain data without contents. */
@@ -63,75 +52,52 @@ export async function diagnose(
   { clock = systemClock, audiences = [] }: DiagnoseOptions = {},
 ): Promise<Diagnosis> {
   const now = clock.now();
-  const target = absolutePath(checkPath('diagnose', 'path', path));
-  const mounts = Mounts.of(nodeFileSystem, 0);
-  await mounts.ask(target);
-  const [found, inotify] = await Promise.all([resolution(target, mounts), inotifyUsage()]);
-  const isFound = found.kind === 'found';
-  const realPath = isFound ? found.path : null;
-  const revisionAt = isFound ? await changedAt(found) : null;
-  const passed = mountsOf(found, mounts);
+  const [examination, inotify] = await Promise.all([examine('diagnose', path), inotifyUsage()]);
+  const { path: target, end, links, mounts, stale } = examination;
+  const isFound = end.kind === 'found';
+  const realPath = isFound ? end.path : null;
+  const revisionAt = isFound ? await changedAt(end) : null;
   const findings = [
-    ...endFindings(target, found),
+    ...endFindings(target, end),
     ...(realPath === null ? [] : await accessFindings(realPath)),
-    ...(isFound ? mountFindings(found.path, found.stat.isFile() ? 'file' : 'directory', mounts) : []),
-    ...passed.flatMap(({ point, kind }) =>
+    ...staleFindings(stale),
+    ...mounts.flatMap(({ point, kind }) =>
       kind.place === 'remote'
         ? [finding('NO_EVENTS_FS', `"${point}" is on ${kind.name}, which reports no events`)]
         : [],
     ),
     ...limitFindings(inotify),
-    ...(isFound && found.stat.isFile() ? await tokenFindings(found.path, now, audiences) : []),
-    ...(realPath === null ? [] : await chainFindings(realPath, now)),
+    ...(isFound && end.stat.isFile() ? await tokenFindings(end.path, now, audiences) : []),
+    ...(realPath === null ? [] : await certificateFindings(realPath, now)),
     ...skewFindings(target, revisionAt, now),
   ];
   return {
     path: target,
     realPath,
-    links: linksOf(found),
-    mounts: passed.map(({ point, kind }) => ({ path: point, type: kind.name })),
-    revision: found.route.way.revision ?? null,
+    links,
+    mounts: mounts.map(({ point, kind }) => ({ path: point, type: kind.name })),
+    revision: end.route.way.revision ?? null,
     revisionAt,
     inotify,
     findings: findings.sort((a, b) => SEVERITIES.indexOf(a.severity) - SEVERITIES.indexOf(b.severity)),
   };
 }
 
-/** Where the path leads; for a volume, to its revision. */
-async function resolution(path: string, mounts: Mounts): Promise<Resolution> {
-  return run(throughVolume(path, new Disk(nodeFileSystem, mounts, systemClock, noAnswers())));
-}
-
-function* throughVolume(path: string, disk: Disk): Steps<Resolution> {
-  const found = yield* resolve(path, disk);
-  if (found.kind !== 'found' || !found.stat.isDirectory()) return found;
-  const published = yield* resolve(within(path, DATA_LINK), disk);
-  return published.route.way.links === found.route.way.links ? found : published;
-}
-
-function linksOf({ route }: Resolution): Diagnosis['links'] {
-  return Array.from(linksIn(route.way.links), ({ path, target }) => ({ path, target }));
-}
+type Examination = Awaited<ReturnType<typeof examine>>;
+type End = Examination['end'];
 
 /** A plain directory does not change with the files in it. */
-async function changedAt(found: Extract<Resolution, { kind: 'found' }>): Promise<number> {
+async function changedAt(found: Extract<End, { kind: 'found' }>): Promise<number> {
   let latest = Number(found.stat.ctimeNs / 1_000_000n);
   if (!found.stat.isDirectory() || found.route.way.revision !== undefined) return latest;
   for (const entry of await readdir(found.path).catch(() => [])) {
-    const { ctimeMs } = await stat(within(found.path, entry)).catch(() => ({ ctimeMs: 0 }));
+    const { ctimeMs } = await stat(join(found.path, entry)).catch(() => ({ ctimeMs: 0 }));
     latest = Math.max(latest, Math.trunc(ctimeMs));
   }
   return latest;
 }
 
-/** The mounts on the path, each once. */
-function mountsOf(found: Resolution, mounts: Mounts): Mount[] {
-  const places = ['/', ...found.route.directories.map(({ path }) => path)];
-  if (found.kind === 'found') places.push(found.path);
-  return [...new Map(places.map((place) => [mounts.at(place).point, mounts.at(place)])).values()];
-}
-
-function endFindings(path: string, found: Resolution): Finding[] {
+function endFindings(path: string, found: End): Finding[] {
   switch (found.kind) {
     case 'missing':
       return found.route.way.links === ''
@@ -149,14 +115,17 @@ function endFindings(path: string, found: Resolution): Finding[] {
 /** The file, or the directory and its entries. Resolving the path needs no read permission. */
 async function accessFindings(realPath: string): Promise<Finding[]> {
   const entries = await readdir(realPath).catch(() => []);
-  for (const path of [realPath, ...entries.map((entry) => within(realPath, entry))]) {
+  for (const path of [realPath, ...entries.map((entry) => join(realPath, entry))]) {
     try {
       await access(path, constants.R_OK);
     } catch (error) {
       const errno = errnoOf(error);
       if (errno === 'EACCES' || errno === 'EPERM') {
         return [
-          finding('UNREADABLE', `"${path}" may not be read by uid ${geteuid?.() ?? 'unknown'} (${errno})`),
+          finding(
+            'UNREADABLE',
+            `"${path}" may not be read by uid ${process.geteuid?.() ?? 'unknown'} (${errno})`,
+          ),
         ];
       }
     }
@@ -166,25 +135,32 @@ async function accessFindings(realPath: string): Promise<Finding[]> {
 
 function unreadable(path: string, { code, message, cause }: TargetError): Finding {
   // The permission model of Node.js has its own error code.
-  if (cause instanceof Error && errorCodeOf(cause) === 'ERR_ACCESS_DENIED') {
+  if (errnoOf(cause) === 'ERR_ACCESS_DENIED') {
     return finding('NODE_PERMISSION', `Node.js was not given permission to read "${path}"`);
   }
   if (code === 'ERR_TARGET_IO') return finding('IO_ERROR', message);
   return code === 'ERR_TARGET_ACCESS'
-    ? finding('UNREADABLE', `${message} (this process runs as uid ${geteuid?.() ?? 'unknown'})`)
+    ? finding('UNREADABLE', `${message} (this process runs as uid ${process.geteuid?.() ?? 'unknown'})`)
     : finding('WRONG_TARGET', message);
 }
 
-function mountFindings(realPath: string, kind: 'file' | 'directory', mounts: Mounts): Finding[] {
-  const mount = mounts.at(realPath);
-  switch (staleMount(mount, realPath, kind)?.kind) {
+function staleFindings(stale: Examination['stale']): Finding[] {
+  switch (stale?.kind) {
     case 'revision':
-      return [finding('SUBPATH', `"${mount.point}" is a subPath mount of one revision`)];
+      return [finding('SUBPATH', `"${stale.point}" is a subPath mount of one revision`)];
     case 'file':
-      return [finding('FILE_MOUNT', `"${realPath}" is mounted by itself (subPath, or a bind mount)`)];
+      return [finding('FILE_MOUNT', `"${stale.point}" is mounted by itself (subPath, or a bind mount)`)];
     case undefined:
       return [];
   }
+}
+
+async function certificateFindings(realPath: string, now: number): Promise<Finding[]> {
+  const { expired, warnings } = await examineCertificates(realPath, now);
+  return [
+    ...expired.map((message) => finding('CERTIFICATE_EXPIRED', message)),
+    ...warnings.map((message) => finding('CERTIFICATE_CHAIN', message)),
+  ];
 }
 
 function limitFindings(usage: InotifyUsage | null): Finding[] {

@@ -2,7 +2,7 @@
 import { watch } from 'node:fs';
 import { readdir, readFile, readlink, stat } from 'node:fs/promises';
 
-import { errnoOf } from '../core/errors/errno.js';
+import { errnoOf } from 'resilient-watcher/internal';
 
 /** The use of one inotify limit. */
 export interface Usage {

@@ -1,11 +1,16 @@
-import nodeFileSystem from 'node:fs';
+import { constants } from 'node:fs';
+import { open } from 'node:fs/promises';
 
-import { isoTime } from '../core/ports/clock.js';
-import { run } from '../core/scheduling/steps.js';
-import { lookupsOf, read } from '../fs/calls.js';
-import { MAX_TOKEN_BYTES } from '../token/read-token.js';
-import { DATE_LEEWAY_MS, tokenFromText, type ServiceAccountToken } from '../token/token.js';
+import { tokenFromText, type ServiceAccountToken } from 'resilient-watcher';
+import { isoTime } from 'resilient-watcher/internal';
+
 import { finding, type Finding } from './finding.js';
+
+/** No token is larger. */
+const MAX_BYTES = 65_536;
+
+/** How far the clocks of two machines usually differ at most, ms. */
+const DATE_LEEWAY_MS = 60_000;
 
 /** kubelet replaces any token after this long, ms. */
 const LONGEST_PROJECTION_MS = 24 * 3_600_000;
@@ -52,8 +57,13 @@ export async function tokenFindings(
 async function tokenAt(path: string): Promise<ServiceAccountToken | undefined> {
   try {
     // Without waiting: /proc has files that are read like pipes.
-    const reading = await run(read(lookupsOf(nodeFileSystem, false), path, MAX_TOKEN_BYTES));
-    return reading?.bytes && tokenFromText(reading.bytes.toString());
+    const file = await open(path, constants.O_RDONLY | constants.O_NONBLOCK);
+    try {
+      const { bytesRead, buffer } = await file.read(Buffer.alloc(MAX_BYTES), 0, MAX_BYTES, 0);
+      return tokenFromText(buffer.toString('utf8', 0, bytesRead));
+    } finally {
+      await file.close();
+    }
   } catch {
     return undefined;
   }

@@ -1,6 +1,5 @@
-/** The table of findings in manifests. Three of them are also found at a path, and have their row in the library. */
-import { finding as findingAtPath } from 'resilient-watcher/internal';
-import type { Finding as FindingAtPath } from 'resilient-watcher/doctor';
+/** The table of findings in manifests. Three of them are also found at a path, and have their row there. */
+import { finding as findingAtPath, type Finding as FindingAtPath } from '../doctor/finding.js';
 
 const KINDS = {
   IMMUTABLE: {

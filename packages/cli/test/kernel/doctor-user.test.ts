@@ -2,7 +2,7 @@
 import { chmodSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
-import type { Diagnosis } from 'resilient-watcher/doctor';
+import type { Diagnosis } from '@resilient-watcher/cli/doctor';
 import { expect, test } from 'vitest';
 
 import { runCli } from '../../../../test/support/program.js';

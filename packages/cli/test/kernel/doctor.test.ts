@@ -3,7 +3,7 @@ import { spawnSync } from 'node:child_process';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
-import type { Diagnosis } from 'resilient-watcher/doctor';
+import type { Diagnosis } from '@resilient-watcher/cli/doctor';
 import { KubeletVolume } from 'resilient-watcher/testing';
 import { expect, test } from 'vitest';
 

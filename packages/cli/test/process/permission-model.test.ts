@@ -2,7 +2,7 @@
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
-import type { Diagnosis } from 'resilient-watcher/doctor';
+import type { Diagnosis } from '@resilient-watcher/cli/doctor';
 import { KubeletVolume } from 'resilient-watcher/testing';
 import { expect, test } from 'vitest';
 

@@ -9,9 +9,9 @@ import { load } from '@grpc/proto-loader';
 import { mintTestToken } from 'resilient-watcher/testing';
 import { expect, onTestFinished, test } from 'vitest';
 
-import { run } from '../support/command.js';
-import { startExample, type Program } from '../support/program.js';
-import { temporaryDirectory } from '../support/temporary-directory.js';
+import { run } from '../../../../test/support/command.js';
+import { Program } from '../../../../test/support/program.js';
+import { temporaryDirectory } from '../../../../test/support/temporary-directory.js';
 
 const TOKENS = 'csi.storage.k8s.io/serviceAccount.tokens';
 
@@ -43,7 +43,7 @@ async function kubeletScene() {
   onTestFinished(async () => {
     await run('umount', ['-l', target]);
   });
-  const proto = fileURLToPath(new URL('../../examples/csi-driver/csi.proto', import.meta.url));
+  const proto = fileURLToPath(new URL('../../example/csi.proto', import.meta.url));
   const definition = loadPackageDefinition(await load(proto, { keepCase: true }));
   const { Node } = (definition['csi'] as unknown as { v1: { Node: new (...args: unknown[]) => NodeClient } })
     .v1;
@@ -58,7 +58,7 @@ async function kubeletScene() {
     password: () => readFileSync(join(target, 'password'), 'utf8'),
     async startDriver(): Promise<Program> {
       const env = { CSI_ENDPOINT: endpoint, PROVIDER_URL: provider.url };
-      const program = startExample('csi-driver/main.mjs', env);
+      const program = new Program('packages/csi/example/main.mjs', [], { env });
       await program.until(/listening/);
       return program;
     },

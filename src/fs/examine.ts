@@ -1,0 +1,58 @@
+import nodeFileSystem from 'node:fs';
+
+import { systemClock } from '../core/ports/clock.js';
+import { checkPath } from '../core/options/options.js';
+import { run, type Steps } from '../core/scheduling/steps.js';
+import { absolutePath, within } from './absolute-path.js';
+import { Disk, noAnswers } from './disk.js';
+import type { Mount } from './mount-table.js';
+import { Mounts, staleMount } from './mounts.js';
+import { linksIn, resolve, type Resolution } from './resolve.js';
+import { DATA_LINK } from './volume-layout.js';
+
+/** What lies on the way of a path. */
+export interface Examination {
+  /** The examined path, absolute. */
+  readonly path: string;
+  /** Where it leads; for a volume, to its revision. */
+  readonly end: Resolution;
+  /** The links of the chain, in order. */
+  readonly links: readonly { readonly path: string; readonly target: string }[];
+  /** The mounts on the way, each once. */
+  readonly mounts: readonly Mount[];
+  /** The mount at its end, if it never shows an update. */
+  readonly stale: { readonly kind: 'revision' | 'file'; readonly point: string } | undefined;
+}
+
+/**
+ * Examines a path that may never show an update.
+ * @throws {TypeError} (rejects) for an invalid path.
+ */
+export async function examine(owner: string, given: string | URL): Promise<Examination> {
+  const path = absolutePath(checkPath(owner, 'path', given));
+  const mounts = Mounts.of(nodeFileSystem, 0);
+  await mounts.ask(path);
+  const end = await run(throughVolume(path, new Disk(nodeFileSystem, mounts, systemClock, noAnswers())));
+  const links = Array.from(linksIn(end.route.way.links), ({ path, target }) => ({ path, target }));
+  return { path, end, links, mounts: mountsOf(end, mounts), stale: staleAt(end, mounts) };
+}
+
+function* throughVolume(path: string, disk: Disk): Steps<Resolution> {
+  const found = yield* resolve(path, disk);
+  if (found.kind !== 'found' || !found.stat.isDirectory()) return found;
+  const published = yield* resolve(within(path, DATA_LINK), disk);
+  return published.route.way.links === found.route.way.links ? found : published;
+}
+
+function mountsOf(end: Resolution, mounts: Mounts): Mount[] {
+  const places = ['/', ...end.route.directories.map(({ path }) => path)];
+  if (end.kind === 'found') places.push(end.path);
+  return [...new Map(places.map((place) => [mounts.at(place).point, mounts.at(place)])).values()];
+}
+
+function staleAt(end: Resolution, mounts: Mounts): Examination['stale'] {
+  if (end.kind !== 'found') return undefined;
+  const mount = mounts.at(end.path);
+  const stale = staleMount(mount, end.path, end.stat.isFile() ? 'file' : 'directory');
+  return stale && { kind: stale.kind, point: mount.point };
+}
