@@ -19,14 +19,18 @@ export const jsonParser: ConfigParser = {
   placeOf,
 };
 
-/** Parses JSON with comments and trailing commas, as in `tsconfig.json`; otherwise as strictly as `jsonParser`. */
+/**
+ * Parses JSON with comments and trailing commas, as in `tsconfig.json`; otherwise as strictly as `jsonParser`. A text
+ * without a value, such as one in which everything is commented out, is an empty map.
+ */
 export const jsoncParser: ConfigParser = {
   name: 'JSONC',
   async parse(text) {
     const jsonc = await load();
-    const options = { allowTrailingComma: true, allowEmptyContent: false };
+    const options = { allowTrailingComma: true, allowEmptyContent: true };
     check(jsonc, text, options);
-    return jsonc.parse(text, [], options) as unknown;
+    const values: unknown = jsonc.parse(text, [], options);
+    return values === undefined ? {} : values;
   },
   placeOf,
 };

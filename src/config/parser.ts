@@ -32,7 +32,7 @@ export function isParser(value: unknown): value is ConfigParser {
 }
 
 /**
- * Parses bytes: UTF-8, with or without a byte order mark, not empty.
+ * Parses bytes: UTF-8, with or without a byte order mark.
  * @param source the name of the source in problems and warnings.
  * @throws {ConfigError} (rejects) `ERR_CONFIG_PARSE`.
  * @throws {PackageError} (rejects) when the parser needs a package that is not installed.
@@ -46,7 +46,6 @@ export async function parseBytes(
   const warn = ({ code, message, ...place }: ConfigWarning & Place): void =>
     void warnings.push({ code, message: `${placeText(source, place)}${message}` });
   const text = textOf(bytes, source);
-  if (text.trim() === '') throw configError('ERR_CONFIG_PARSE', source, 'the text is empty');
   let values: unknown;
   try {
     values = await parser.parse(text, { merge, warn });

@@ -30,7 +30,8 @@ export const yamlParser: ConfigParser = {
     if (fault) refuse(fault.code.toLowerCase().replaceAll('_', ' '), fault.pos[0]);
     const values = document && readValues(yaml, document, { merge, refuse }).value;
     if (next) refuse('multiple docs', next.range[0]);
-    return values;
+    // Nothing but comments is null in YAML; to its author it is no keys.
+    return values ?? {};
   },
   async placeOf(text, path) {
     const yaml = await loadYaml();

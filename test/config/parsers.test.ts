@@ -59,6 +59,33 @@ test.each<[ConfigParser, string, unknown]>([
   expect(await parse(parser, BOM + text)).toEqual(values);
 });
 
+test.each<[ConfigParser, ...string[]]>([
+  [yamlParser, '# a: 1\n', '---\n', '--- # a: 1\n...\n', '%YAML 1.2\n---\n# a: 1', 'null', '~\n'],
+  [tomlParser, '# a = 1\n'],
+  [dotenvParser, '# A=1\n'],
+  [jsoncParser, '// "a": 1', '/* { "a": 1 } */\n'],
+])(
+  'a text in which everything is commented out is an empty map, and so is an empty one: %j',
+  async (parser, ...texts) => {
+    for (const text of ['', BOM, `${BOM} \r\n\n`, ...texts]) {
+      expect(await parse(parser, text), text).toEqual({});
+    }
+  },
+);
+
+test('a key in which everything is commented out does not keep the other keys of a volume from being used', async () => {
+  const directory = temporaryDirectory();
+  writeFileSync(join(directory, 'limits.yaml'), '# max: 5\n');
+  writeFileSync(join(directory, 'more.json5'), '// nothing\n');
+  writeFileSync(join(directory, 'host'), 'db');
+  const parsers = { yaml: yamlParser, json5: jsoncParser };
+  expect(await new VolumeProvider(directory, { parsers }).read()).toEqual({
+    limits: {},
+    more: {},
+    host: 'db',
+  });
+});
+
 /** Each key is below the one before it. */
 function staircase(levels: number): string {
   return Array.from({ length: levels }, (_, level) => `${' '.repeat(level)}a:\n`).join('');
@@ -67,12 +94,12 @@ function staircase(levels: number): string {
 /** What is wrong, the text, the code, and the place as `line:column`. */
 const bad: [string, ConfigParser, string | Buffer, string, string?][] = [
   ...[jsonParser, yamlParser, tomlParser, dotenvParser].flatMap<(typeof bad)[number]>((parser) => [
-    ['an empty file', parser, '', 'ERR_CONFIG_PARSE'],
-    ['nothing but space and a mark', parser, `${BOM} \n`, 'ERR_CONFIG_PARSE'],
     ['UTF-16', parser, Buffer.from(`${BOM}A=1`, 'utf16le'), 'ERR_CONFIG_PARSE'],
     ['no UTF-8', parser, Buffer.from([0x41, 0x3d, 0xff]), 'ERR_CONFIG_PARSE'],
     ['too many bytes', parser, `A=${SECRET}`.repeat(20), 'ERR_CONFIG_TOO_LARGE'],
   ]),
+  ['an empty file', jsonParser, '', 'ERR_CONFIG_PARSE', '1:1'],
+  ['nothing but space and a mark', jsonParser, `${BOM} \n`, 'ERR_CONFIG_PARSE'],
   ['a parse error', jsonParser, `{"a": 1,\n "b": ${SECRET}}`, 'ERR_CONFIG_PARSE', '2:7'],
   ['an open string', jsonParser, `{"a": "${SECRET}\n"}`, 'ERR_CONFIG_PARSE', '1:7'],
   ['an integer that loses digits', jsonParser, '{"a":\n -9007199254740993}', 'ERR_CONFIG_PARSE', '2:2'],
@@ -94,7 +121,6 @@ const bad: [string, ConfigParser, string | Buffer, string, string?][] = [
   ['__proto__', jsoncParser, `{"a": [{"__proto__": "${SECRET}"}]}`, 'ERR_CONFIG_PARSE', '1:9'],
   ['deep nesting', jsoncParser, '[//\n'.repeat(100_000), 'ERR_CONFIG_PARSE', '201:1'],
   ['an integer that loses digits', jsoncParser, '{"a": 9007199254740993,}', 'ERR_CONFIG_PARSE', '1:7'],
-  ['only a comment', jsoncParser, '// x', 'ERR_CONFIG_PARSE'],
   ['a merge key', yamlParser, `a: &a {x: ${SECRET}}\nb:\n  <<: *a`, 'ERR_CONFIG_PARSE', '3:3'],
   ['a merge key in brackets', yamlParser, `a: [{ <<: {x: ${SECRET}} }]`, 'ERR_CONFIG_PARSE', '1:7'],
   ['a number that is octal elsewhere', yamlParser, 'mode: 0644', 'ERR_CONFIG_PARSE', '1:7'],
@@ -119,7 +145,6 @@ const bad: [string, ConfigParser, string | Buffer, string, string?][] = [
   ],
   ['two documents', yamlParser, 'a: 1\n---\nb: 2', 'ERR_CONFIG_PARSE', '2:1'],
   ['a map as a key', yamlParser, `? {a: ${SECRET}}\n: b`, 'ERR_CONFIG_PARSE', '1:3'],
-  ['only a comment', yamlParser, '# nothing', 'ERR_CONFIG_PARSE'],
   ['a text at the top', yamlParser, SECRET, 'ERR_CONFIG_PARSE'],
   ['__proto__', yamlParser, `a:\n  __proto__: {x: ${SECRET}}`, 'ERR_CONFIG_PARSE'],
   ['bytes', yamlParser, 'a: !!binary aGk=', 'ERR_CONFIG_PARSE'],
