@@ -2,7 +2,7 @@ import { isUtf8 } from 'node:buffer';
 import { extname } from 'node:path';
 
 import { checkPath, divideOptions, flag, matching, nonEmptyString } from '../core/options/options.js';
-import { arePatterns, Globs, type IgnorePattern } from '../fs/globs.js';
+import { Globs, patterns, type IgnorePattern } from '../fs/globs.js';
 import { isMap, type ConfigMap } from './config-value.js';
 import { nestedValues, type NamedEntry } from './nested-values.js';
 import { isParser, parseBytes, textOf, type ConfigParser } from './parser.js';
@@ -37,16 +37,12 @@ export interface VolumeProviderOptions extends WatchedProviderOptions {
   readonly base64?: readonly IgnorePattern[] | undefined;
 }
 
-const patterns = matching<readonly IgnorePattern[] | undefined>(
-  undefined,
-  'an array of globs such as "*.jks", regular expressions and functions',
-  arePatterns,
-);
+const keys = patterns(undefined, '*.jks');
 
 const OPTIONS = {
-  include: patterns,
-  ignore: patterns,
-  base64: patterns,
+  include: keys,
+  ignore: keys,
+  base64: keys,
   parsers: matching<Readonly<Record<string, ConfigParser>>>(
     {},
     'an object of parsers by extension, such as { yaml: yamlParser }',

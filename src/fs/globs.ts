@@ -14,7 +14,13 @@
  * the path: at each mismatch, the latest `*` takes one more character, and no earlier `*` is reconsidered.
  */
 import { ListenerError } from '../core/errors/errors.js';
-import { hasMethods, isNonEmptyString } from '../core/options/options.js';
+import {
+  describe,
+  hasMethods,
+  isNonEmptyString,
+  type Mismatch,
+  type Option,
+} from '../core/options/options.js';
 
 /**
  * A pattern of ignored paths: a glob, a regular expression or a function of the path relative to the watched
@@ -67,17 +73,25 @@ export class Globs {
   }
 }
 
-/** Whether a value is an array of valid patterns. */
-export function arePatterns(value: unknown): boolean {
-  if (!Array.isArray(value)) return false;
-  const isPattern = (each: unknown): boolean =>
-    isNonEmptyString(each) || each instanceof RegExp || typeof each === 'function';
-  if (!value.every(isPattern)) return false;
-  try {
-    return Boolean(new Globs(value as IgnorePattern[]));
-  } catch {
-    return false;
-  }
+/** An option of patterns. @param example a glob, for the message */
+export function patterns<T>(fallback: T, example: string): Option<readonly IgnorePattern[] | T> {
+  const wanted = `an array of globs such as "${example}", regular expressions and functions`;
+  const problemOf = (pattern: unknown): string | undefined => {
+    if (pattern instanceof RegExp || typeof pattern === 'function') return undefined;
+    if (!isNonEmptyString(pattern)) return describe(pattern);
+    try {
+      alternatives(pattern).forEach(parse);
+      return undefined;
+    } catch (error) {
+      return `${JSON.stringify(pattern)}, which ${(error as Error).message}`;
+    }
+  };
+  const refuse = (value: unknown): Mismatch | undefined => {
+    if (!Array.isArray(value)) return { kind: 'type', wanted };
+    const got = value.map(problemOf).find((problem) => problem !== undefined);
+    return got === undefined ? undefined : { kind: 'type', wanted, got };
+  };
+  return { fallback, refuse };
 }
 
 /** A promise would count as true, and everything would be ignored. */
@@ -137,10 +151,10 @@ function alternatives(glob: string): string[] {
       // At commas that are not escaped.
       for (const choice of choices.split(/(?<=(?<!\\)(?:\\\\)*),/)) rest.push(`${before}${choice}${after}`);
     } else if (/^(?:\\.|[^\\{])*\{/su.test(next)) {
-      throw new SyntaxError(`The glob "${glob}" has a "{" without "}"`);
+      throw new SyntaxError('has a "{" without a "}"');
     } else found.push(next);
     if (rest.length + found.length > MAX_ALTERNATIVES) {
-      throw new SyntaxError(`The glob "${glob}" has more than ${MAX_ALTERNATIVES} alternatives`);
+      throw new SyntaxError(`has more than ${MAX_ALTERNATIVES} alternatives`);
     }
   }
   return found;
@@ -148,26 +162,35 @@ function alternatives(glob: string): string[] {
 
 function parse(glob: string): Segment[] {
   if (glob.startsWith('!') || /(?<!\\)[?*+@!]\(/.test(glob)) {
-    throw new SyntaxError(`The glob "${glob}" contains "!" or "(": use a regular expression or a function`);
+    throw new SyntaxError('begins with "!" or has a "(": use a regular expression or a function');
   }
-  return glob
-    .replace(/^\.\//, '')
+  if (glob.startsWith('/'))
+    throw new SyntaxError('is absolute: what it matches is relative to the directory');
+  const segments = glob
+    .replace(/^(?:\.\/)+/, '')
     .replace(/\/+$/, '')
-    .split('/')
-    .map((segment) => (segment === '**' ? segment : partsOf(segment)));
+    .split('/');
+  const odd = segments.find((segment) => ['', '.', '..'].includes(segment));
+  if (odd !== undefined) throw new SyntaxError(`matches nothing: no path has "${odd}" between its slashes`);
+  return segments.map((segment) => (segment === '**' ? segment : partsOf(segment)));
 }
 
 function partsOf(segment: string): Part[] {
   return Array.from(segment.matchAll(/\*+|\[(.[^\]]*)\]|\\?(.)/gsu), ([text, set, character]): Part => {
     if (text.startsWith('*')) return '*';
     if (set !== undefined) return oneOf(set);
-    if (text === '[') throw new SyntaxError(`The glob "${segment}" has a "[" without "]"`);
+    if (text === '[') throw new SyntaxError('has a "[" without a "]"');
     return text === '?' ? () => true : (given) => given === character;
   });
 }
 
 function oneOf(set: string): Character {
   const members = set.replace(/^[!^]/, '').replace(/[\\\]^[]/g, '\\$&');
-  const accepted = new RegExp(`^[${/^[!^]/.test(set) ? '^' : ''}${members}]$`, 'su');
+  let accepted: RegExp;
+  try {
+    accepted = new RegExp(`^[${/^[!^]/.test(set) ? '^' : ''}${members}]$`, 'su');
+  } catch {
+    throw new SyntaxError(`has a range that ends before it begins: "[${set}]"`);
+  }
   return (character) => accepted.test(character);
 }

@@ -9,7 +9,7 @@ import {
   resolveOptions,
 } from '../core/options/options.js';
 import { READING_CALLS, type ReadingCalls } from '../fs/calls.js';
-import { arePatterns, type IgnorePattern } from '../fs/globs.js';
+import { patterns, type IgnorePattern } from '../fs/globs.js';
 import type { Clock } from '../core/ports/clock.js';
 import type { Random } from '../core/ports/random.js';
 import type { WatchBackend } from '../core/ports/watch-backend.js';
@@ -125,11 +125,7 @@ const OPTIONS = {
 export const WATCHER_OPTION_NAMES: readonly string[] = Object.keys(OPTIONS);
 
 const TREE_OPTIONS = {
-  ignore: matching<readonly IgnorePattern[]>(
-    [],
-    'an array of globs such as "**/*.tmp", regular expressions and functions',
-    arePatterns,
-  ),
+  ignore: patterns<readonly IgnorePattern[]>([], '**/*.tmp'),
   followLinks: flag(false),
   content: flag(true),
 };

@@ -107,3 +107,23 @@ test('undefined means the default, and the options given are not changed', () =>
   const options = Object.freeze({ settleMs: undefined, backend: undefined, signal: undefined });
   expect(() => new ResilientWatcher('/etc/app.yaml', options)).not.toThrow();
 });
+
+test.each([
+  [
+    ['*.log', '!**/*.md'],
+    '"!**/*.md", which begins with "!" or has a "(": use a regular expression or a function',
+  ],
+  [['/etc/app/*.tmp'], '"/etc/app/*.tmp", which is absolute: what it matches is relative to the directory'],
+  [['{a,/b}/*'], '"{a,/b}/*", which is absolute: what it matches is relative to the directory'],
+  [['../*.tmp'], '"../*.tmp", which matches nothing: no path has ".." between its slashes'],
+  [['a//b'], '"a//b", which matches nothing: no path has "" between its slashes'],
+  [['a', ''], '""'],
+  [['{a'], '"{a", which has a "{" without a "}"'],
+  [['[a'], '"[a", which has a "[" without a "]"'],
+  [['[z-a]'], '"[z-a]", which has a range that ends before it begins: "[z-a]"'],
+])('a glob that can match nothing, or is not one, is refused by name: %j', (ignore, got) => {
+  const message =
+    'ResilientWatcher: recursive: option "ignore" must be an array of globs such as "**/*.tmp", ' +
+    `regular expressions and functions, got ${got}`;
+  expect(() => new ResilientWatcher('/etc/app', { recursive: { ignore } })).toThrow(new TypeError(message));
+});

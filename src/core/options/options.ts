@@ -21,6 +21,8 @@ export interface Mismatch {
   readonly kind: 'type' | 'range';
   /** Completes "must be …". */
   readonly wanted: string;
+  /** Completes "got …". Default: a description of the value. */
+  readonly got?: string;
 }
 
 type Options = Readonly<Record<string, Option<unknown>>>;
@@ -63,8 +65,8 @@ export function resolveOptions<O extends Options>(
   return (resolved ?? fallbacks) as Resolved<O>;
 }
 
-function refused(what: string, { kind, wanted }: Mismatch, value: unknown): Error {
-  const message = `${what} must be ${wanted}, got ${describe(value)}`;
+function refused(what: string, { kind, wanted, got }: Mismatch, value: unknown): Error {
+  const message = `${what} must be ${wanted}, got ${got ?? describe(value)}`;
   return kind === 'type' ? new TypeError(message) : new RangeError(message);
 }
 
