@@ -1,6 +1,7 @@
 /** Describes the keys of a configuration and where their values come from, without values that may be secret. */
 import { redact, REDACTED, SECRET_NAME } from '../core/options/redaction.js';
-import { isMap, valueAt, type ConfigMap } from './config-value.js';
+import { isMap, leavesOf, valueAt, type ConfigMap } from './config-value.js';
+import type { JsonSchema } from './json-schema.js';
 import { mergeLayers, originOf, type Layer } from './merge.js';
 
 /** A key of a configuration. Plain data without the current value. */
@@ -17,9 +18,6 @@ export interface ConfigKey {
   readonly description: string | undefined;
 }
 
-/** The part of JSON Schema that is used here. */
-type JsonSchema = Readonly<Record<string, unknown>>;
-
 const SECRET_KEY = new RegExp(`${SECRET_NAME}|passw|credential`, 'i');
 
 /**
@@ -32,7 +30,7 @@ export function describeKeys(
   layers: readonly Layer[],
   { defaults, isLoaded }: { readonly defaults: ConfigMap; readonly isLoaded: boolean },
 ): readonly ConfigKey[] {
-  const merged = mergeLayers(layers);
+  const merged = mergeLayers(layers, schema);
   const described = new Map<string, { readonly path: readonly string[]; readonly schema: JsonSchema }>();
   for (const [path, below] of leavesOf(schema, (node) => member(node, 'properties'))) {
     const value = valueAt(merged.values, path);
@@ -40,7 +38,7 @@ export function describeKeys(
     if (isMap(value) && Object.keys(value).length > 0) continue;
     described.set(JSON.stringify(path), { path, schema: isMap(below) ? below : {} });
   }
-  for (const [path] of leavesOf(merged.values, (node) => node)) {
+  for (const [path] of leavesOf(merged.values)) {
     const key = JSON.stringify(path);
     if (!described.has(key)) described.set(key, { path, schema: {} });
   }
@@ -56,21 +54,6 @@ export function describeKeys(
       description: typeof node['description'] === 'string' ? node['description'] : undefined,
     };
   });
-}
-
-/**
- * The JSON Schema of a validator, if it has one (Standard JSON Schema: zod 4.2, arktype 2.1.28 and later).
- * See https://standardschema.dev/json-schema.
- */
-export function jsonSchemaOf(validate: unknown): unknown {
-  try {
-    const { jsonSchema } = (validate as { '~standard': { jsonSchema: { input(to: object): unknown } } })[
-      '~standard'
-    ];
-    return jsonSchema.input({ target: 'draft-2020-12' });
-  } catch {
-    return undefined; // A function, another schema, or a type that JSON Schema does not have.
-  }
 }
 
 /** The keys as a table of text or Markdown. */
@@ -93,18 +76,6 @@ export function tableOf(keys: readonly ConfigKey[], format: 'text' | 'markdown')
       .join('  ')
       .trimEnd();
   return [titles, ...rows].map(line).join('\n');
-}
-
-/** The paths of values without members. */
-function* leavesOf(
-  node: unknown,
-  membersOf: (node: unknown) => unknown,
-  path: readonly string[] = [],
-): Generator<readonly [path: readonly string[], node: unknown]> {
-  const members = membersOf(node);
-  const entries = isMap(members) ? Object.entries(members) : [];
-  if (entries.length === 0 && path.length > 0) yield [path, node];
-  for (const [key, below] of entries) yield* leavesOf(below, membersOf, [...path, key]);
 }
 
 function member(of: unknown, name: string): unknown {

@@ -30,8 +30,9 @@ import { ClosedError } from '../core/errors/errors.js';
 import { TargetError } from '../fs/target-error.js';
 import { readerOf } from './config-source.js';
 import type { ConfigMap } from './config-value.js';
-import { describeKeys, jsonSchemaOf, tableOf, type ConfigKey } from './config-description.js';
+import { describeKeys, tableOf, type ConfigKey } from './config-description.js';
 import { differingPaths } from './difference.js';
+import { jsonSchemaOf } from './json-schema.js';
 import type { ConfigLoaderEvents } from './loader-events.js';
 import {
   LOADER_OPTIONS,
@@ -40,11 +41,13 @@ import {
   type SchemaLoaderOptions,
 } from './loader-options.js';
 import { loaderDescription, type ConfigLoaderStatus } from './loader-status.js';
-import { invalid, problemAt } from './problems.js';
+import { mergeLayers, type Layer } from './merge.js';
+import { invalid, listed, problemAt } from './problems.js';
 import { acceptPending, RevertedSources } from './acceptance.js';
 import { LoadedSource, type SourcePorts } from './loaded-source.js';
 import { faultOf } from './trial.js';
 import { selectionListener, type SelectOptions } from './selection.js';
+import { unmatchedVariables } from './unmatched-variables.js';
 import { UpdateSchedule } from './update-schedule.js';
 import { validateLayers, type ConfigValidator, type ValidationOptions } from './validation.js';
 
@@ -234,10 +237,11 @@ export class ConfigLoader<T = ConfigMap> extends Component<ConfigLoaderEvents<T>
   async #loadAll(): Promise<ReloadResult> {
     this.#updates.reset();
     await Promise.all(this.#sources.map((source) => source.open()));
-    const unread = this.#sources.flatMap(({ problems }) => problems);
+    const unread = listed(this.#sources.flatMap(({ problems }) => problems));
     if (unread.length > 0) throw invalid(unread, this.#sources.find(({ failure }) => failure)?.failure);
     const layers = this.#sources.map((source) => source.layer(true));
     const verdict = await validateLayers(layers, this.#validation);
+    await this.#warnOfKeys(layers, 'config' in verdict ? verdict.config : undefined);
     if ('problems' in verdict) throw invalid(verdict.problems);
     for (const source of this.#sources) source.accept();
     this.#use(verdict.config);
@@ -297,7 +301,7 @@ export class ConfigLoader<T = ConfigMap> extends Component<ConfigLoaderEvents<T>
     if (pending.length > 0) problems.push(...(accepted?.problems ?? []));
     refused.push(...pending);
     if (refused.length === 0) return accepted?.result ?? unread;
-    this.#reject(refused, problems);
+    this.#reject(refused, listed(problems));
     return 'rejected';
   }
 
@@ -328,6 +332,8 @@ export class ConfigLoader<T = ConfigMap> extends Component<ConfigLoaderEvents<T>
     const previous = this.#current;
     if (!accepted || !previous) return { problems };
     if (!this.#use(accepted.config)) return { problems, result: 'unchanged' };
+    const layers = this.#sources.map((source) => source.layer(false));
+    await this.#warnOfKeys(layers, accepted.config);
     const { trial, clock } = this.#options;
     const { signal } = this.lifetime;
     const error = trial && (await faultOf(accepted.config, trial, { clock, signal }));
@@ -339,6 +345,17 @@ export class ConfigLoader<T = ConfigMap> extends Component<ConfigLoaderEvents<T>
     this.#use(previous.config);
     this.dispatch('reverted', { error, sources: reverted.map(({ name }) => name) });
     return { problems, result: 'rejected' };
+  }
+
+  /** Warns of variables that set no known key. @param config what was made of the layers; undefined if it was refused */
+  async #warnOfKeys(layers: readonly Layer[], config: T | undefined): Promise<void> {
+    if (!layers.some(({ namesKeys }) => namesKeys)) return;
+    const schema = jsonSchemaOf(this.#options.validate);
+    const merged = mergeLayers(layers, schema);
+    for (const [index, layer] of merged.layers.entries()) {
+      const warnings = await unmatchedVariables(layer, { layers: merged.layers, schema, config });
+      this.#sources[index]?.warn('keys', warnings);
+    }
   }
 
   /** Makes this the current configuration. Returns false if it is the same as before. */

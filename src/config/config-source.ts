@@ -67,8 +67,10 @@ export type ConfigSource = ProviderSource | EnvironmentSource | ArgumentSource |
 export interface SourceReader {
   readonly name: string;
   readonly provider?: ConfigProvider;
-  /** Whether its keys match those of lower layers regardless of case and dashes. */
+  /** Whether its keys match those of lower layers and of the schema regardless of case, dashes and underscores. */
   readonly ignoresCase: boolean;
+  /** Whether a variable that sets no known key is worth a warning: others share the whole environment. */
+  readonly namesKeys: boolean;
   /** Whether each name sets one path, so that `HOSTS__0` sets an element of a list. */
   readonly setsPaths: boolean;
   /** Reads the source. Throws or rejects when it cannot be read or parsed. */
@@ -121,13 +123,16 @@ function readerOfKind(source: Readonly<Record<string, unknown>>, where: string):
     const options = resolveOptions(`${where}.env`, env, ENVIRONMENT_OPTIONS);
     const name = `environment ${options.prefix}*`;
     const ignoresCase = options.transform === toLowerCase;
-    return { name, ignoresCase, setsPaths: true, read: () => environmentValues(options, name) };
+    const isWhole = options.prefix === '';
+    const read = (): Reading => environmentValues(options, name, isWhole);
+    return { name, ignoresCase, namesKeys: ignoresCase && !isWhole, setsPaths: true, read };
   }
   if (isMap(args)) {
     checkKeys(where, source, ['args', 'at']);
     const options = argumentOptions(`${where}.args`, args);
     const name = 'arguments';
-    return { name, ignoresCase: true, setsPaths: true, read: () => argumentValues(options, name) };
+    const read = (): Reading => argumentValues(options, name);
+    return { name, ignoresCase: true, namesKeys: false, setsPaths: true, read };
   }
   if (!isMap(values)) return undefined;
   checkKeys(where, source, ['values', 'name', 'at']);
@@ -158,6 +163,7 @@ function providerReader(
       name,
       provider,
       ignoresCase: false,
+      namesKeys: false,
       setsPaths: provider instanceof VolumeProvider,
       read: readAll,
     };
@@ -171,7 +177,8 @@ function providerReader(
     };
     return { values: set.values, placeOf, warnings: [...(file.warnings ?? []), ...(set.warnings ?? [])] };
   };
-  return { name, provider, ignoresCase: variables.transform === toLowerCase, setsPaths: true, read };
+  const ignoresCase = variables.transform === toLowerCase;
+  return { name, provider, ignoresCase, namesKeys: ignoresCase, setsPaths: true, read };
 }
 
 /** @throws {ConfigError} `ERR_CONFIG_PARSE` for a value that is not text. */
@@ -186,7 +193,7 @@ function textsOf(values: ConfigMap, source: string): Readonly<Record<string, str
 function valuesReader({ values, name = 'values' }: ValuesSource): SourceReader {
   const read = async (): Promise<Reading> => ({ values: await copy });
   const copy = markHandled(new Promise<ConfigMap>((resolve) => resolve(configMapOf(values, name))));
-  return { name, ignoresCase: false, setsPaths: false, read };
+  return { name, ignoresCase: false, namesKeys: false, setsPaths: false, read };
 }
 
 /** The keys of the option `at`; undefined when it is wrong. */

@@ -112,3 +112,15 @@ export function valueAt(values: ConfigValue, path: readonly string[]): ConfigVal
   }
   return below as ConfigValue;
 }
+
+/** The paths of values without members, with these values. */
+export function* leavesOf(
+  node: unknown,
+  membersOf: (node: unknown) => unknown = (each) => each,
+  path: readonly string[] = [],
+): Generator<readonly [path: readonly string[], node: unknown]> {
+  const members = membersOf(node);
+  const entries = isMap(members) ? Object.entries(members) : [];
+  if (entries.length === 0 && path.length > 0) yield [path, node];
+  for (const [key, below] of entries) yield* leavesOf(below, membersOf, [...path, key]);
+}

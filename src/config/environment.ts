@@ -20,15 +20,17 @@ export interface VariableOptions {
   readonly delimiter?: string | undefined;
   /**
    * Returns the key (before it is split at the delimiter) and the value of a variable, or undefined to ignore it.
-   * Default: the name without the prefix in lower case, and the text. Such keys match the keys of lower layers
-   * regardless of case and dashes (`APP_MAXCONN` sets `max-conn`); keys from your own function are unchanged.
+   * Default: the name without the prefix in lower case, and the text. Such keys match the keys of lower layers and of the
+   * schema regardless of case, dashes and underscores (`APP_MAX_CONN` sets `maxConn`), and the loader emits `warning` for
+   * one that matches none; keys from your own function are unchanged.
    */
   readonly transform?:
     | ((name: string, value: string) => { readonly key: string; readonly value: unknown } | undefined)
     | undefined;
   /**
    * Whether a variable without text (`APP_PORT=`) sets its key to the empty text. Default false: it is ignored, as in
-   * node-config, because a number that is made of an empty text is 0; the loader emits `warning`.
+   * node-config, because a number that is made of an empty text is 0; the loader emits `warning`, unless the source is the
+   * environment and `prefix` is empty.
    */
   readonly allowEmpty?: boolean | undefined;
 }
@@ -61,6 +63,7 @@ export const ENVIRONMENT_OPTIONS = {
 
 /**
  * The variables as nested maps.
+ * @param isWhole whether they are a whole environment, without a prefix
  * @throws {ConfigError} `ERR_CONFIG_PARSE` when two variables set the same key, when a variable sets a key below the
  * value of another variable, for a forbidden key, and when `transform` returns something else.
  */
@@ -73,14 +76,14 @@ export function environmentValues(
     env,
   }: ReturnType<typeof resolveOptions<typeof ENVIRONMENT_OPTIONS>>,
   source: string,
+  isWhole = false,
 ): Reading {
   const empty: string[] = [];
   const links: string[] = [];
   const entries = Object.entries(env ?? process.env).flatMap(([name, text]): NamedEntry[] => {
     if (text === undefined || !name.startsWith(prefix)) return [];
     if (text === '' && !allowEmpty) {
-      // Most of a whole environment is of others.
-      if (prefix !== '' || env) empty.push(name);
+      empty.push(name);
       return [];
     }
     const entry: unknown = transform(name.slice(prefix.length), text);
@@ -94,7 +97,8 @@ export function environmentValues(
     return [{ ...entry, name }];
   });
   const warnings: ConfigWarning[] = [];
-  if (empty.length > 0) {
+  // Most of a whole environment is of others.
+  if (empty.length > 0 && !isWhole) {
     const message = `${source}: ${namesOf(empty)}: empty variables are ignored; "allowEmpty" of the source keeps them`;
     warnings.push({ code: 'empty', message });
   }

@@ -74,7 +74,8 @@ export class LoadedSource {
   /** What was accepted before that. */
   #before = NOTHING;
   #isReverted = false;
-  #warnings: readonly ConfigWarning[] = [];
+  /** What has been told: of what was read, and of its keys beside those of others. */
+  readonly #warnings = { values: [] as readonly ConfigWarning[], keys: [] as readonly ConfigWarning[] };
   /** Monotonic ms. */
   #unreadableSince: number | undefined;
   #isDegraded = false;
@@ -145,8 +146,8 @@ export class LoadedSource {
   /** The layer of the configuration. @param newest whether to use the pending values, if there are any */
   layer(newest: boolean): Layer {
     const { values, placeOf } = newest ? this.#newest : this.#accepted;
-    const { ignoresCase, setsPaths } = this.#reader;
-    return { source: this.name, values, ignoresCase, setsPaths, placeOf };
+    const { ignoresCase, namesKeys, setsPaths } = this.#reader;
+    return { source: this.name, values, ignoresCase, namesKeys, setsPaths, placeOf };
   }
 
   /** Accepts the newest values into the configuration. */
@@ -166,6 +167,15 @@ export class LoadedSource {
   /** Makes reverted values pending again: another source that was reverted with this one has changed. */
   retry(): void {
     this.#isReverted = false;
+  }
+
+  /** Tells each warning once, until it is no longer true. */
+  warn(about: 'values' | 'keys', warnings: readonly ConfigWarning[]): void {
+    const before = this.#warnings[about];
+    this.#warnings[about] = warnings.slice(0, MAX_WARNINGS);
+    for (const warning of this.#warnings[about]) {
+      if (!before.some(({ message }) => message === warning.message)) this.#ports.tell('warning', warning);
+    }
   }
 
   /** Stops watching the source. Never rejects. */
@@ -211,7 +221,7 @@ export class LoadedSource {
       this.problems = [];
       this.failure = undefined;
       this.#unreadableSince = undefined;
-      this.#warn(reading.warnings);
+      this.warn('values', reading.warnings ?? []);
       return this.#take(reading) ? 'fresh' : 'same';
     } catch (error) {
       this.digest = provider?.digest;
@@ -232,15 +242,6 @@ export class LoadedSource {
       this.refusals = [];
     }
     return isFresh;
-  }
-
-  /** Tells each warning once, until it is no longer true. */
-  #warn(warnings: readonly ConfigWarning[] = []): void {
-    const before = this.#warnings;
-    this.#warnings = warnings.slice(0, MAX_WARNINGS);
-    for (const warning of this.#warnings) {
-      if (!before.some(({ message }) => message === warning.message)) this.#ports.tell('warning', warning);
-    }
   }
 
   #fail(error: unknown): void {

@@ -1,6 +1,8 @@
 import type { ConfigProblem } from './config-error.js';
 import { isMap, valueAt, type ConfigMap, type ConfigValue } from './config-value.js';
-import { problemAt } from './problems.js';
+import { schemaKeys } from './json-schema.js';
+import { listed, problemAt } from './problems.js';
+import { spelledAs } from './spelling.js';
 import type { ConfigWarning, PlaceOf } from './places.js';
 
 /** What reading a source yields. */
@@ -15,40 +17,45 @@ export interface Reading {
 export interface Layer extends Omit<Reading, 'warnings'> {
   /** The name of the source. */
   readonly source: string;
-  /** Whether its keys match those of lower layers regardless of case and dashes. */
+  /** Whether its keys match those of lower layers and of the schema regardless of case, dashes and underscores. */
   readonly ignoresCase: boolean;
+  /** Whether a name of it that sets no known key is worth a warning: others share the whole environment. */
+  readonly namesKeys: boolean;
   /** Whether a map of it with the indexes of a list sets elements of that list; no other map takes the place of a list. */
   readonly setsPaths: boolean;
 }
 
-/** The path of a map that cannot be merged into a list. */
-type Refuse = (path: readonly string[], length: number) => void;
+/** Called with the path of a value that cannot be merged. */
+type Refuse = (path: readonly string[], message: string) => void;
 
 /**
  * Merges layers from the lowest to the highest without changing them. Two maps are merged
  * recursively; anything else, arrays and null included, is replaced (the rule of koanf's `maps.Merge`). A layer that sets
  * paths (`HOSTS__0`) sets the elements of a list.
+ * @param schema the JSON Schema of the validator, whose keys are known, too; undefined if it has none
  */
-export function mergeLayers(layers: readonly Layer[]): {
+export function mergeLayers(
+  layers: readonly Layer[],
+  schema: unknown,
+): {
   readonly values: ConfigMap;
-  /** The layers as they were merged; if case is ignored, with the spelling of lower layers. */
+  /** The layers as they were merged; if case is ignored, with the spelling of lower layers and of the schema. */
   readonly layers: readonly Layer[];
-  /** Paths beyond the end of a list, or that are no index of it. */
+  /** Paths beyond the end of a list, or that are no index of it, or that two names of a layer set. */
   readonly problems: readonly ConfigProblem[];
 } {
   let values: ConfigMap = {};
   const problems: ConfigProblem[] = [];
   const merged: Layer[] = [];
   for (const layer of layers) {
-    const spelled = layer.ignoresCase ? { ...layer, values: spelledAs(values, layer.values) } : layer;
-    const refuse: Refuse = (path, length) => {
-      const message = `the list has ${length} elements, and only these and the next one can be set`;
-      problems.push(problemAt('ERR_CONFIG_PARSE', layer.source, message, { path }));
-    };
+    const refuse: Refuse = (path, message) =>
+      void problems.push(problemAt('ERR_CONFIG_PARSE', layer.source, message, { path }));
+    const known = { values, schema: schemaKeys(schema) };
+    const spelled = layer.ignoresCase ? { ...layer, values: spelledAs(layer.values, known, refuse) } : layer;
     values = mergedMap(values, spelled.values, [], layer.setsPaths ? refuse : undefined);
     merged.push(spelled);
   }
-  return { values, layers: merged, problems };
+  return { values, layers: merged, problems: listed(problems) };
 }
 
 /** The layer from which the value with this path comes; undefined if there is no such value. */
@@ -90,33 +97,16 @@ function mergedList(
   // The keys of an object that are indexes are in ascending order.
   for (const [key, value] of Object.entries(upper)) {
     const index = /^(?:0|[1-9]\d{0,8})$/.test(key) ? Number(key) : Infinity;
-    if (index > merged.length) refuse([...path, key], merged.length);
-    else merged[index] = mergedValue(lower[index], value, [...path, key], refuse);
+    if (index > merged.length) {
+      refuse(
+        [...path, key],
+        `the list has ${merged.length} elements, and only these and the next one can be set`,
+      );
+    } else merged[index] = mergedValue(lower[index], value, [...path, key], refuse);
   }
   return merged;
 }
 
 function isList(value: ConfigValue | undefined): value is readonly ConfigValue[] {
   return Array.isArray(value);
-}
-
-/** `map` with its keys spelled like keys of `known` that differ only in case and dashes, unless that is ambiguous. */
-function spelledAs(known: ConfigMap, map: ConfigMap): ConfigMap {
-  const spellings = new Map<string, string | undefined>();
-  for (const key of Object.keys(known)) {
-    const folded = foldedKey(key);
-    spellings.set(folded, spellings.has(folded) ? undefined : key);
-  }
-  const entries = Object.entries(map).map(([key, value]): [string, ConfigValue] => {
-    const name = Object.hasOwn(known, key) ? key : (spellings.get(foldedKey(key)) ?? key);
-    const below = known[name];
-    const isNested = Object.hasOwn(known, name) && isMap(value) && isMap(below);
-    return [name, isNested ? spelledAs(below, value) : value];
-  });
-  return Object.fromEntries(entries);
-}
-
-/** A key regardless of case and dashes. */
-export function foldedKey(key: string): string {
-  return key.toLowerCase().replaceAll('-', '');
 }

@@ -1,5 +1,5 @@
 import { configMapOf, isMap, keyProblem, type ConfigMap } from './config-value.js';
-import { foldedKey } from './merge.js';
+import { foldedKey } from './spelling.js';
 import { configError } from './problems.js';
 import { placesIn, type PlaceOf } from './places.js';
 

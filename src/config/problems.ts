@@ -55,6 +55,23 @@ export function parseFailure(
   return configError('ERR_CONFIG_PARSE', '', message, { line, column });
 }
 
+/** The source of problems that do not come from a single source. */
+export const NO_SOURCE = 'validate';
+
+/** Nobody reads more of them. */
+export const MAX_PROBLEMS = 100;
+
+/** At most `MAX_PROBLEMS`: the last one counts those that are left out. @param count of all that there are */
+export function listed(
+  problems: readonly ConfigProblem[],
+  count = problems.length,
+): readonly ConfigProblem[] {
+  if (count <= MAX_PROBLEMS) return problems;
+  const shown = problems.slice(0, MAX_PROBLEMS - 1);
+  const code = shown[0]?.code ?? 'ERR_CONFIG_SCHEMA';
+  return [...shown, { code, source: NO_SOURCE, message: `${count - shown.length} more problems` }];
+}
+
 /** The error for a configuration that cannot be used, with all of its problems. */
 export function invalid(problems: readonly ConfigProblem[], cause?: Error): ConfigError {
   const separator = problems.length === 1 ? ' ' : '\n  ';
@@ -70,7 +87,7 @@ export function sourceProblems(error: unknown, source: string): readonly ConfigP
   if (error instanceof ConfigError) {
     const { code, message, problems } = error;
     if (problems.length === 0) return [problemAt(code, source, message)];
-    return problems.map((problem) => (problem.source === '' ? inSource(problem, source) : problem));
+    return listed(problems).map((problem) => (problem.source === '' ? inSource(problem, source) : problem));
   }
   if (error instanceof PackageError) return [problemAt(error.code, source, error.message)];
   const kind = errnoOf(error) ?? (error instanceof Error ? error.name : typeof error);

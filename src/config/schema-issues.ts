@@ -9,11 +9,8 @@ import { allowedAt, isSecretPath } from './config-description.js';
 import { valueAt } from './config-value.js';
 import { isServiceLink, SERVICE_LINK } from './environment.js';
 import { originOf, type Layer } from './merge.js';
-import { problemAt } from './problems.js';
+import { listed, MAX_PROBLEMS, NO_SOURCE, problemAt } from './problems.js';
 import type { Place } from './places.js';
-
-/** Nobody reads more issues than this. */
-const MAX_PROBLEMS = 100;
 
 /** A path is of names, and names are short. */
 const MAX_KEY_LENGTH = 100;
@@ -24,9 +21,6 @@ const TYPES: ReadonlySet<string> = new Set(
     ' ',
   ),
 );
-
-/** The source of problems that do not come from a single source. */
-export const NO_SOURCE = 'validate';
 
 /** What was validated. */
 interface Validated {
@@ -66,15 +60,11 @@ export async function problemsOf(
   const all = issues.flatMap(eachKeyOf);
   // Not all at once: each may read a text again to find its line.
   for (const issue of all.slice(0, MAX_PROBLEMS)) problems.push(await problemOf(issue));
-  const more = all.length - problems.length;
-  if (more > 0) {
-    problems.push({ code: 'ERR_CONFIG_SCHEMA', source: NO_SOURCE, message: `${more} more problems` });
-  }
-  return problems;
+  return listed(problems, all.length);
 }
 
-/** A parser of other code may fail to find it. */
-async function placeIn({ placeOf }: Layer, path: readonly string[]): Promise<Place | undefined> {
+/** Where a value of a layer stands. A parser of other code may fail to find it. */
+export async function placeIn({ placeOf }: Layer, path: readonly string[]): Promise<Place | undefined> {
   try {
     return await placeOf?.(path);
   } catch {

@@ -1,10 +1,11 @@
 /** Turns merged values into a configuration. */
 import type { Clock } from '../core/ports/clock.js';
 import { withDeadline } from '../core/scheduling/deadline.js';
-import { jsonSchemaOf } from './config-description.js';
 import { ConfigError, type ConfigProblem } from './config-error.js';
 import { isMap, type ConfigMap } from './config-value.js';
-import { NO_SOURCE, problemsOf, thrownIssues } from './schema-issues.js';
+import { jsonSchemaOf } from './json-schema.js';
+import { NO_SOURCE } from './problems.js';
+import { problemsOf, thrownIssues } from './schema-issues.js';
 import { mergeLayers, type Layer } from './merge.js';
 
 /**
@@ -57,7 +58,7 @@ export async function validateLayers<T>(
   layers: readonly Layer[],
   { validate, timeoutMs, clock, signal }: ValidationOptions<T>,
 ): Promise<Verdict<T>> {
-  const merged = mergeLayers(layers);
+  const merged = mergeLayers(layers, jsonSchemaOf(validate));
   if (merged.problems.length > 0) return { problems: merged.problems };
   if (!validate) return { config: deepFreeze(merged.values as T, new Set()) };
   const refuse = async (issues: readonly unknown[]): Promise<Verdict<T>> => ({

@@ -6,7 +6,7 @@ import { z } from 'zod';
 
 import { ConfigScene } from '../support/config-scene.js';
 
-const PORT = z.object({ port: z.coerce.number() });
+const PORT = z.object({ port: z.coerce.number(), host: z.string().optional() });
 
 test('an empty variable is ignored with a warning, unless it is allowed', async () => {
   const env = { APP_PORT: '', APP_HOST: '' };
@@ -25,15 +25,15 @@ test('an empty variable is ignored with a warning, unless it is allowed', async 
   const message =
     'environment APP_*: APP_PORT, APP_HOST: empty variables are ignored; "allowEmpty" of the source keeps them';
   expect(await load()).toEqual([{ port: 8080 }, [{ code: 'empty', message }]]);
-  expect(await load(true)).toEqual([{ port: 0 }, []]);
+  expect(await load(true)).toEqual([{ port: 0, host: '' }, []]);
 });
 
 test('variables of others cause no warning: those that transform ignores, and empty ones of the whole environment', async () => {
   vi.stubEnv('SHOP_EMPTY', '');
   vi.stubEnv('SHOP_PORT', 'tcp://10.0.0.9:80');
   onTestFinished(() => void vi.unstubAllEnvs());
-  const warningsOf = async (transform?: () => undefined): Promise<string[]> => {
-    const loader = new ConfigLoader({ sources: [{ env: { prefix: '', transform } }] });
+  const warningsOf = async (transform?: () => undefined, env?: Record<string, string>): Promise<string[]> => {
+    const loader = new ConfigLoader({ sources: [{ env: { prefix: '', transform, env } }] });
     const warnings: ConfigWarning[] = [];
     loader.on('warning', (warning) => warnings.push(warning));
     await loader.load();
@@ -42,6 +42,7 @@ test('variables of others cause no warning: those that transform ignores, and em
   };
   expect(await warningsOf(() => undefined)).toEqual([]);
   expect(await warningsOf()).toEqual(['serviceLink']);
+  expect(await warningsOf(undefined, { SHOP_EMPTY: '' })).toEqual([]);
 });
 
 test('a message names the variable, and says what sets one that looks like a service link', async () => {
@@ -143,4 +144,143 @@ test('a key of a volume that is not text is left out with a warning, provided in
   const provider = new VolumeProvider(volume.directory, { ignore: [(key: string) => key.endsWith('.jks')] });
   expect([await provider.read(), provider.warnings]).toEqual([{ level: 'debug' }, []]);
   expect(() => new VolumeProvider('/x', { ignore: ['['] })).toThrow(TypeError);
+});
+
+interface Spelled {
+  readonly config: unknown;
+  readonly warnings: readonly string[];
+}
+
+/** What becomes of variables, and what is said of those that set no known key. */
+async function spelledBy(
+  env: Record<string, string>,
+  { values = {}, validate }: { values?: Record<string, unknown>; validate?: unknown },
+): Promise<Spelled> {
+  const loader = new ConfigLoader<unknown>({
+    sources: [{ values }, { env: { prefix: 'APP_', env } }],
+    validate: validate as never,
+  });
+  onTestFinished(() => loader.close());
+  const warnings: string[] = [];
+  loader.on('warning', ({ code, message }) => warnings.push(`${code}: ${message}`));
+  const config = await loader
+    .load()
+    .catch((error: unknown) => (error as ConfigError).problems.map(({ message }) => message));
+  if (loader.state === 'running') await loader.check();
+  return { config, warnings };
+}
+
+test.each<[string, Record<string, string>, Record<string, unknown>, unknown]>([
+  ['underscores', { APP_MAX_CONN: '9' }, { maxConn: 1 }, { maxConn: '9' }],
+  ['dashes', { APP_LOG_LEVEL: 'debug' }, { 'log-level': 'info' }, { 'log-level': 'debug' }],
+  ['no underscores', { APP_MAXCONN: '9' }, { max_conn: 1 }, { max_conn: '9' }],
+  ['nested', { APP_DB_POOL__MAX_CONN: '9' }, { dbPool: { 'max-conn': 1 } }, { dbPool: { 'max-conn': '9' } }],
+  [
+    'in an element of a list',
+    { APP_SHARDS__0__MAX_CONN: '9' },
+    { shards: [{ maxConn: 1 }] },
+    { shards: [{ maxConn: '9' }] },
+  ],
+  ['exactly one of two', { APP_MAX_CONN: '9' }, { maxConn: 1, max_conn: 2 }, { maxConn: 1, max_conn: '9' }],
+  ['the nearer one of two', { APP_MAXCONN: '9' }, { maxConn: 1, max_conn: 2 }, { maxConn: '9', max_conn: 2 }],
+  [
+    'parts of one map',
+    { APP_MY_DB__HOST: 'h', APP_MYDB__PORT: '5' },
+    { myDb: {} },
+    { myDb: { host: 'h', port: '5' } },
+  ],
+])('a variable sets a known key, whatever its spelling: %s', async (_, env, values, config) => {
+  expect(await spelledBy(env, { values })).toEqual({ config, warnings: [] });
+});
+
+test('a variable sets a key that only the schema knows', async () => {
+  const validate = z.object({
+    poolMax: z.coerce.number().default(5),
+    'log-level': z.string().default('info'),
+    db: z.object({ maxConn: z.coerce.number() }).optional(),
+    shards: z.array(z.object({ maxConn: z.coerce.number() })).default([]),
+    mode: z.union([z.object({ fastPath: z.string() }), z.object({ slowPath: z.string() })]),
+  });
+  const env = {
+    APP_POOL_MAX: '9',
+    APP_LOG_LEVEL: 'debug',
+    APP_DB__MAX_CONN: '3',
+    APP_MODE__SLOW_PATH: '/',
+  };
+  expect(await spelledBy(env, { validate })).toEqual({
+    config: { poolMax: 9, 'log-level': 'debug', db: { maxConn: 3 }, shards: [], mode: { slowPath: '/' } },
+    warnings: [],
+  });
+});
+
+test('two variables that set one key by two spellings are refused', async () => {
+  const { config } = await spelledBy({ APP_MAX_CONN: '1', APP_MAXCONN: '2' }, { values: { maxConn: 1 } });
+  const twice = 'it is set twice, by names that differ in case, dashes or underscores';
+  expect(config).toEqual([`environment APP_*: maxConn: ${twice}`]);
+});
+
+const POOL = z.object({
+  poolMax: z.coerce.number().default(5),
+  log: z.object({ level: z.string() }).optional(),
+});
+
+test.each<[string, Record<string, string>, Parameters<typeof spelledBy>[1], string | undefined]>([
+  [
+    'a misspelled one',
+    { APP_POOL_MX: '9' },
+    { validate: POOL },
+    'APP_POOL_MX sets "pool_mx", a key that neither the schema nor another source has; the nearest one is "poolMax"',
+  ],
+  [
+    'one without the delimiter',
+    { APP_LOG_LEVEL: 'x' },
+    { validate: POOL },
+    'APP_LOG_LEVEL sets "log_level", a key that neither the schema nor another source has; the nearest one is "log.level", whose parts the delimiter separates',
+  ],
+  [
+    'one that is like no other',
+    { APP_TRACE__URL: 'x' },
+    { validate: POOL },
+    'APP_TRACE__URL sets "trace.url", a key that neither the schema nor another source has',
+  ],
+  [
+    'a misspelled one that nothing drops',
+    { APP_MAX_CON: '9' },
+    { values: { maxConn: 1 } },
+    'APP_MAX_CON sets "max_con", a key that neither the schema nor another source has; the nearest one is "maxConn"',
+  ],
+  [
+    'one that a function drops',
+    { APP_URL: 'x' },
+    { validate: () => ({ a: 1 }) },
+    'APP_URL sets "url", a key that neither the schema nor another source has',
+  ],
+  ['one that nothing drops', { APP_HOSTS: 'x' }, { values: { host: 'y' } }, undefined],
+  [
+    'one that a record takes',
+    { APP_LABELS__TEAM: 'x' },
+    { validate: z.object({ labels: z.record(z.string(), z.string()) }) },
+    undefined,
+  ],
+  [
+    'one that a loose schema takes',
+    { APP_POOL_MX: '9' },
+    { validate: z.looseObject({ poolMax: z.string().optional() }) },
+    undefined,
+  ],
+])(
+  'a variable that sets no known key is told once, with the nearest key: %s',
+  async (_, env, options, message) => {
+    const { warnings } = await spelledBy(env, options);
+    expect(warnings).toEqual(message === undefined ? [] : [`unmatched: environment APP_*: ${message}`]);
+  },
+);
+
+test('a variable that is misspelled is named also when the configuration is refused for the key that it misses', async () => {
+  const { config, warnings } = await spelledBy(
+    { APP_MAX_CNN: '9' },
+    { validate: z.object({ maxConn: z.string() }) },
+  );
+  expect(config).toEqual(['validate: maxConn: missing; expected string']);
+  expect(warnings).toEqual([expect.stringContaining('APP_MAX_CNN')]);
 });
