@@ -59,6 +59,28 @@ test.each<[ConfigParser, string, unknown]>([
   expect(await parse(parser, BOM + text)).toEqual(values);
 });
 
+test.each([
+  [
+    'password: abc: def',
+    '1:11: not valid YAML: a second ": " on one line; put a value that contains ": " in quotes',
+  ],
+  ['a: 1\n\tb: 2', '2:1: not valid YAML: a tab indents the line; use spaces'],
+  ['a: @home', '1:4: not valid YAML: a value cannot begin with "@", "`" or "%"; put it in quotes'],
+  [
+    'a: {{ .Values.a }}',
+    '1:5: not valid YAML: a key is a list, a map or an alias; put "{{ … }}" of a template in quotes',
+  ],
+  [
+    'a: "C:\\data"',
+    '1:7: not valid YAML: this "\\" escapes nothing; write "\\\\" in double quotes, or use single quotes',
+  ],
+  ['a: 1\nb', '2:1: not valid YAML: something is missing before this place: ": " after a key'],
+  ['a: !env HOME', '1:4: not valid YAML: the tag is unknown'],
+  ['a: 1\n---\na: 2', '2:1: not valid YAML: a second document begins here ("---"); a source has one'],
+])('what is not YAML is told in words, with what to do about it: %j', async (text, message) => {
+  await expect(parse(yamlParser, text)).rejects.toThrow(message);
+});
+
 test.each<[ConfigParser, ...string[]]>([
   [yamlParser, '# a: 1\n', '---\n', '--- # a: 1\n...\n', '%YAML 1.2\n---\n# a: 1', 'null', '~\n'],
   [tomlParser, '# a = 1\n'],
