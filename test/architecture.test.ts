@@ -28,11 +28,12 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
 /** The rooms of `core`; each may import from those before it. */
 const ROOMS = ['ports', 'options', 'errors', 'scheduling', 'telemetry', 'lifecycle'];
 
-/** Time, turns of the event loop and chance have one seam each. */
+/** Time, turns of the event loop, chance and the paths of the platform have one seam each. */
 const SEAMS: Readonly<Record<string, readonly string[]>> = {
   'core/ports/clock.ts': ['setTimeout', 'setInterval', 'Date.now', 'new Date', 'performance.now'],
   'core/scheduling/event-loop.ts': ['setImmediate'],
   'core/ports/random.ts': ['Math.random'],
+  'core/ports/platform-path.ts': ['win32', 'sep', "'\\\\'"],
 };
 const SEALED = [...Object.values(SEAMS).flat(), 'AbortSignal.timeout', 'node:timers'];
 
@@ -138,7 +139,7 @@ describe('the source tree', () => {
     expect(tooLong).toEqual([]);
   });
 
-  test('leaves time and chance to their seams', () => {
+  test('leaves time, chance and the paths of Windows to their seams', () => {
     // The conformance suite depends on nothing, those seams included.
     const sealed = SOURCES.filter(([name]) => name !== 'watch-conformance');
     const wrong = sealed.flatMap(([name, folder]) =>
@@ -146,7 +147,9 @@ describe('the source tree', () => {
         const code = codeOf(folder, file);
         const own = folder === src ? (SEAMS[file] ?? []) : [];
         return SEALED.filter(
-          (sealed) => !own.includes(sealed) && new RegExp(`\\b${sealed.replace('.', '\\.')}\\b`).test(code),
+          (sealed) =>
+            !own.includes(sealed) &&
+            new RegExp(`(?<!\\w)${sealed.replaceAll(/[.\\]/g, '\\$&')}(?!\\w)`).test(code),
         ).map((sealed) => `${name}: ${file} uses ${sealed}`);
       }),
     );

@@ -1,9 +1,9 @@
+import { insidePath, told } from '../core/ports/platform-path.js';
 import { ConfigError } from './config-error.js';
 import { asPart } from '../core/lifecycle/component.js';
 import { ClosedError } from '../core/errors/errors.js';
 import { ResilientError } from '../core/errors/resilient-error.js';
 import { describe, flag } from '../core/options/options.js';
-import { absolutePath } from '../fs/absolute-path.js';
 import type { FileSnapshot, MissingSnapshot, Snapshot } from '../fs/snapshot.js';
 import { READ_LIMITS } from '../fs/read-limits.js';
 import type { Change } from '../watch/change.js';
@@ -77,7 +77,7 @@ export abstract class WatchedProvider implements ConfigProvider {
     watching: ResilientWatcherOptions,
   ) {
     const { optional, merge, maxBytes } = options;
-    this.name = absolutePath(path);
+    this.name = told(insidePath(path));
     this.merge = merge;
     this.#optional = optional;
     this.#maxBytes = maxBytes;

@@ -1,16 +1,7 @@
-import { isAbsolute } from 'node:path';
-
+import { insidePath } from '../core/ports/platform-path.js';
 import { checkPath } from '../core/options/options.js';
 
 const GLOB_IN_PATH = 'watch the directory, with "recursive" if needed';
-
-/**
- * Makes a path absolute now, before a later `chdir`. Not normalized: `..` after a link means the parent of the link's
- * target, which only the file system knows. A leading `./` is removed, because it means nothing.
- */
-export function absolutePath(path: string): string {
-  return isAbsolute(path) ? path : `${process.cwd()}/${path.replace(/^(?:\.\/+)+(?=.)/, '')}`;
-}
 
 /** The path of an entry of a directory. */
 export function within(directory: string, entry: string): string {
@@ -43,7 +34,7 @@ export function givenPath(name: string, path: string | URL, advice = GLOB_IN_PAT
   return checked;
 }
 
-/** The same path, made absolute: a relative path is resolved against the working directory now. */
+/** The same path, made absolute now, before a later `chdir`. */
 export function absoluteGivenPath(name: string, path: string | URL): string {
-  return absolutePath(givenPath(name, path));
+  return insidePath(givenPath(name, path));
 }

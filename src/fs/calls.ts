@@ -2,7 +2,8 @@
 import { constants, type BigIntStats, type Dirent } from 'node:fs';
 
 import { form, type FileSystem, type FileSystemWith } from '../core/ports/file-system.js';
-import { mayHaveLostBytes, pathForCall, pathFromBytes } from '../core/ports/path-bytes.js';
+import { mayHaveLostBytes, pathFromBytes } from '../core/ports/path-bytes.js';
+import { insideTarget, pathForCall } from '../core/ports/platform-path.js';
 import { wait, type Answer, type Steps } from '../core/scheduling/steps.js';
 import { isSameInode, isUnchanged } from './file-identity.js';
 
@@ -89,6 +90,7 @@ export function lstat(calls: Lookups, path: string): Steps<BigIntStats | undefin
 /** The target of a link. */
 export function* readlink(calls: Pick<Lookups, 'readlink'>, path: string): Steps<string> {
   const target = yield* wait(calls.readlink(pathForCall(path)));
+  if (insideTarget) return insideTarget(target, path);
   return mayHaveLostBytes(target)
     ? pathFromBytes(yield* wait(calls.readlink(pathForCall(path), 'buffer')))
     : target;

@@ -2,8 +2,8 @@
  * What was consulted to find a target: the directories to listen to. What decides whether an entry can be read is the entry
  * itself and every directory above it, also in a revision, which nobody listens to otherwise.
  */
-import { dirname, basename } from 'node:path';
 
+import { basename, dirname } from '../core/ports/platform-path.js';
 import { errnoOf } from '../core/errors/errno.js';
 import type { Steps } from '../core/scheduling/steps.js';
 import type { WatchedDirectory } from '../core/ports/watch-backend.js';

@@ -1,9 +1,10 @@
 import nodeFileSystem from 'node:fs';
 
 import { systemClock } from '../core/ports/clock.js';
+import { insidePath, told } from '../core/ports/platform-path.js';
 import { checkPath } from '../core/options/options.js';
 import { run, type Steps } from '../core/scheduling/steps.js';
-import { absolutePath, within } from './absolute-path.js';
+import { within } from './absolute-path.js';
 import { Disk, noAnswers } from './disk.js';
 import type { Mount } from './mount-table.js';
 import { Mounts, staleMount } from './mounts.js';
@@ -29,12 +30,22 @@ export interface Examination {
  * @throws {TypeError} (rejects) for an invalid path.
  */
 export async function examine(owner: string, given: string | URL): Promise<Examination> {
-  const path = absolutePath(checkPath(owner, 'path', given));
+  const path = insidePath(checkPath(owner, 'path', given));
   const mounts = Mounts.of(nodeFileSystem, 0);
   await mounts.ask(path);
   const end = await run(throughVolume(path, new Disk(nodeFileSystem, mounts, systemClock, noAnswers())));
-  const links = Array.from(linksIn(end.route.way.links), ({ path, target }) => ({ path, target }));
-  return { path, end, links, mounts: mountsOf(end, mounts), stale: staleAt(end, mounts) };
+  const links = Array.from(linksIn(end.route.way.links), ({ path, target }) => ({
+    path: told(path),
+    target: told(target),
+  }));
+  const toldEnd = 'path' in end ? { ...end, path: told(end.path) } : end;
+  return {
+    path: told(path),
+    end: toldEnd,
+    links,
+    mounts: mountsOf(end, mounts),
+    stale: staleAt(end, mounts),
+  };
 }
 
 function* throughVolume(path: string, disk: Disk): Steps<Resolution> {

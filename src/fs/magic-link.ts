@@ -14,6 +14,8 @@
  */
 import type { BigIntStats } from 'node:fs';
 
+import { dirname } from '../core/ports/platform-path.js';
+
 const OF_PROCESS = /^(?:cwd|exe|root|cgroup|ipc|mnt|net|user|uts|(?:pid|time)(?:_for_children)?)$/;
 const OF_FILE = /^(?:\d+|[\da-f]+-[\da-f]+)$/;
 
@@ -42,5 +44,7 @@ export function magicLinkOf(path: string): string {
 
 /** The parent of a resolved path. Behind a link, it is left to the kernel. */
 export function parentOf(path: string): string {
-  return path.endsWith('/.') || path.endsWith('/..') ? `${path}/..` : path.slice(0, path.lastIndexOf('/'));
+  if (path.endsWith('/.') || path.endsWith('/..')) return `${path}/..`;
+  // A drive has none.
+  return dirname(path) === path ? path : path.slice(0, path.lastIndexOf('/'));
 }

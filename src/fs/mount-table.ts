@@ -8,8 +8,8 @@
  * | below the mount point of another one on the same parent        | no longer leads to it                     |
  * | on a parent that no path leads to                              | no longer leads to it                     |
  */
-import { dirname } from 'node:path';
 
+import { dirname } from '../core/ports/platform-path.js';
 import { pathFromBytes } from '../core/ports/path-bytes.js';
 import { kindOfType, type FileSystemKind } from './file-system-kind.js';
 

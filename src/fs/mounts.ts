@@ -13,12 +13,10 @@
  * While a call on a mount that may hang is awaited, the table is read again every second. A call that is awaited on a
  * mount that its path no longer leads to is given up: its answer is of no interest any more.
  */
-import { dirname } from 'node:path';
-
 import { systemClock } from '../core/ports/clock.js';
 import { errnoOf } from '../core/errors/errno.js';
 import { promised, type FileSystem } from '../core/ports/file-system.js';
-import { pathForCall } from '../core/ports/path-bytes.js';
+import { dirname, pathForCall } from '../core/ports/platform-path.js';
 import { SerialQueue } from '../core/scheduling/serial-queue.js';
 import { readProc, type ProcCalls } from './calls.js';
 import { kindOfMagic, type FileSystemKind } from './file-system-kind.js';

@@ -1,4 +1,4 @@
-import { absolutePath } from './absolute-path.js';
+import { insidePath } from '../core/ports/platform-path.js';
 import { stableRead, type ReadingPorts } from './stable-read.js';
 import { FileSnapshot, type Snapshot } from './snapshot.js';
 import { PathTarget } from './targets/path.js';
@@ -38,7 +38,7 @@ async function snapshotOf(
 ): Promise<Snapshot> {
   // If the path is a directory, its files are not read.
   const limits = { maxContentBytes: maxBytes, maxTotalBytes: maxBytes, maxFiles: 0 };
-  const target = new PathTarget(absolutePath(path), limits);
+  const target = new PathTarget(insidePath(path), limits);
   return stableRead(target, ports).catch((cause: unknown) => {
     throw failed(cause instanceof Error ? cause.message : String(cause), cause);
   });

@@ -1,4 +1,4 @@
-import { absolutePath } from './absolute-path.js';
+import { insidePath, told } from '../core/ports/platform-path.js';
 import { notAVolume, TargetError } from './target-error.js';
 import { checkPath, fileSystem, PORT_OPTIONS, resolveOptions } from '../core/options/options.js';
 import { systemRandom } from '../core/ports/random.js';
@@ -42,7 +42,7 @@ export interface ReadVolumeOptions {
  * @throws {TypeError | RangeError} (rejects) for a wrong argument.
  */
 export async function readVolume(directory: string | URL, options?: ReadVolumeOptions): Promise<SetSnapshot> {
-  const path = absolutePath(checkPath('readVolume', 'directory', directory));
+  const path = insidePath(checkPath('readVolume', 'directory', directory));
   const { fs, clock, ...limits } = resolveOptions('readVolume', options, {
     ...READ_LIMITS,
     fs: fileSystem(...READING_CALLS),
@@ -50,7 +50,11 @@ export async function readVolume(directory: string | URL, options?: ReadVolumeOp
   });
   const snapshot = await stableRead(new PathTarget(path, limits), { fs, clock, random: systemRandom });
   if (snapshot.kind === 'missing') {
-    throw new TargetError('ERR_TARGET_MISSING', path, `Cannot read the volume "${path}": it does not exist`);
+    throw new TargetError(
+      'ERR_TARGET_MISSING',
+      path,
+      `Cannot read the volume "${told(path)}": it does not exist`,
+    );
   }
   if (snapshot.kind === 'file') throw notAVolume(path);
   return snapshot;

@@ -17,8 +17,8 @@
  * |                                        | names count as one (watch/listeners.ts)                                  |
  */
 import type { BigIntStats } from 'node:fs';
-import { basename, dirname } from 'node:path';
 
+import { basename, BETWEEN_NAMES, dirname } from '../core/ports/platform-path.js';
 import { errnoOf, isDenied } from '../core/errors/errno.js';
 import { MAX_LINKS } from '../core/ports/file-system.js';
 import type { Steps } from '../core/scheduling/steps.js';
@@ -179,7 +179,7 @@ export function* resolve(path: string, disk: Disk): Steps<Resolution> {
   const reached = known?.get(parent);
   const route = reached?.route.copy() ?? new Route();
   /** The names that are still to be looked up, in reverse order. */
-  const names = (reached ? path.slice(parent.length + 1) : path).split('/').reverse();
+  const names = (reached ? path.slice(parent.length + 1) : path).split(BETWEEN_NAMES).reverse();
   let isInParent = reached !== undefined;
   let place = reached?.place ?? '';
   let above = '';
@@ -229,7 +229,7 @@ export function* resolve(path: string, disk: Disk): Steps<Resolution> {
           return yield* missing(link, directory, route, undefined, disk);
         return unreadable(wrongPath(link, NOT_FOLLOWED), route);
       }
-      names.push(...target.split('/').reverse());
+      names.push(...target.split(BETWEEN_NAMES).reverse());
       const isAbsolute = target.startsWith('/');
       place = isAbsolute ? '' : above;
       stat = isAbsolute ? undefined : directory;

@@ -1,6 +1,7 @@
 /** The states of a target, as reported to users. */
 import { inspect } from 'node:util';
 
+import { SLASH } from '../core/ports/platform-path.js';
 import { isUnchanged, NOT_READ, type Inode } from './file-identity.js';
 import type { Kept } from './read-limits.js';
 
@@ -117,7 +118,7 @@ export class FileSnapshot {
 
   /** A map with this file as the only entry, under the last name of its path. */
   get files(): ReadonlyMap<string, FileSnapshot> {
-    return (this.#files ??= new Map([[this.path.slice(this.path.lastIndexOf('/') + 1), this]]));
+    return (this.#files ??= new Map([[this.path.slice(this.path.lastIndexOf(SLASH) + 1), this]]));
   }
 
   /** The same file, of which only the digest is kept. */

@@ -1,3 +1,4 @@
+import { told } from '../core/ports/platform-path.js';
 import { isDenied } from '../core/errors/errno.js';
 import type { CodeOf } from '../core/errors/error-codes.js';
 import { CodedError, recognize } from '../core/errors/resilient-error.js';
@@ -12,7 +13,7 @@ export class TargetError extends CodedError<'TargetError'> {
 
   constructor(code: TargetErrorCode, path: string, message: string, options?: ErrorOptions) {
     super(code, message, options);
-    this.path = path;
+    this.path = told(path);
   }
 }
 recognize(TargetError, 'TargetError');
@@ -25,12 +26,12 @@ const WHAT_IS_WRONG: Partial<Record<TargetErrorCode, string>> = {
 /** The error for an entry at `path` that exists but cannot be read. */
 export function targetError(code: TargetErrorCode, path: string, cause?: unknown): TargetError {
   const what = WHAT_IS_WRONG[code] ?? (cause instanceof Error ? cause.message : 'it cannot be read');
-  return new TargetError(code, path, `Cannot read "${path}": ${what}`, { cause });
+  return new TargetError(code, path, `Cannot read "${told(path)}": ${what}`, { cause });
 }
 
 /** The error for a path that does not lead to anything readable. */
 export function wrongPath(path: string, what: string): TargetError {
-  return new TargetError('ERR_TARGET_PATH', path, `Cannot read "${path}": ${what}`);
+  return new TargetError('ERR_TARGET_PATH', path, `Cannot read "${told(path)}": ${what}`);
 }
 
 /** The error for a failed call on the entry at `path`. */
@@ -40,5 +41,5 @@ export function readingError(path: string, cause: unknown): TargetError {
 
 /** The error for a volume that turns out to be a file. */
 export function notAVolume(path: string): TargetError {
-  return new TargetError('ERR_TARGET_PATH', path, `Cannot read the volume "${path}": it is a file`);
+  return new TargetError('ERR_TARGET_PATH', path, `Cannot read the volume "${told(path)}": it is a file`);
 }

@@ -2,7 +2,8 @@
 import fs from 'node:fs';
 import { dirname, join } from 'node:path';
 
-import { pathForCall, pathFromBytes } from '../core/ports/path-bytes.js';
+import { pathFromBytes } from '../core/ports/path-bytes.js';
+import { pathForCall } from '../core/ports/platform-path.js';
 import type { CheckedFile } from './volume-file.js';
 
 /** One system call that changed the disk, made before the step is yielded. */

@@ -2,6 +2,7 @@ import nodeFileSystem from 'node:fs';
 import { readdir } from 'node:fs/promises';
 
 import { isoTime } from '../core/ports/clock.js';
+import { told } from '../core/ports/platform-path.js';
 import { run } from '../core/scheduling/steps.js';
 import { within } from '../fs/absolute-path.js';
 import { lookupsOf, read } from '../fs/calls.js';
@@ -24,7 +25,7 @@ export interface CertificateProblems {
 /** What is wrong with the certificates in a file, or in the files of a directory. */
 export async function examineCertificates(path: string, now: number): Promise<CertificateProblems> {
   const entries = await readdir(path).catch(() => undefined);
-  const files = entries?.slice(0, MAX_FILES).map((entry) => within(path, entry)) ?? [path];
+  const files = entries?.slice(0, MAX_FILES).map((entry) => told(within(path, entry))) ?? [path];
   const found = await Promise.all(files.map((file) => problemsIn(file, now)));
   return {
     expired: found.flatMap(({ expired }) => expired),

@@ -1,5 +1,6 @@
+import { insidePath, told } from '../core/ports/platform-path.js';
 import { checkPath, describe } from '../core/options/options.js';
-import { absolutePath, within } from '../fs/absolute-path.js';
+import { within } from '../fs/absolute-path.js';
 import { FileSnapshot, type Snapshot } from '../fs/snapshot.js';
 
 /**
@@ -58,7 +59,7 @@ const PATHS = ['cert', 'key', 'bundle', 'pfx', 'passphrase', 'ca'] as const;
  */
 export function tlsLayout(given: string | URL | TlsPaths): TlsLayout {
   if (typeof given === 'string' || given instanceof URL) {
-    return onePath(absolutePath(checkPath('TlsFiles', 'directory', given)));
+    return onePath(told(insidePath(checkPath('TlsFiles', 'directory', given))));
   }
   if (typeof given !== 'object' || (given as unknown) === null) {
     const wanted = 'a directory or a credential bundle, { bundle, ca } or { cert, key, ca }';
@@ -80,7 +81,9 @@ function namedPaths(given: TlsPaths): TlsLayout {
     const wanted = 'cert and key, or bundle, or pfx, each with or without passphrase and ca; or only ca';
     throw new TypeError(`TlsFiles: paths must name ${wanted}; got ${names.join(', ') || 'none'}`);
   }
-  const paths = new Map(names.map((name) => [name, absolutePath(checkPath('TlsFiles', name, given[name]))]));
+  const paths = new Map(
+    names.map((name) => [name, told(insidePath(checkPath('TlsFiles', name, given[name])))]),
+  );
   const both = paths.get('bundle') ?? paths.get('pfx');
   const place = (path: string | undefined, { files }: Snapshot): TlsPlace | undefined =>
     path === undefined ? undefined : { path, file: files.get(path) };
@@ -107,7 +110,7 @@ function onePath(path: string): TlsLayout {
         return { cert: bundle, key: bundle };
       }
       const place = (name: string): TlsPlace => ({
-        path: within(path, name),
+        path: told(within(path, name)),
         file: snapshot.files.get(name),
       });
       const ca = place(SECRET.ca);

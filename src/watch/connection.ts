@@ -26,7 +26,7 @@ import type { Lifetime } from '../core/lifecycle/lifetime.js';
 import { sleep } from '../core/scheduling/sleep.js';
 import type { Hint, WatchBackend, WatchedDirectory, WatchSubscription } from '../core/ports/watch-backend.js';
 import { backendFailure, hasNoEvents } from './backends/backend-failure.js';
-import { backendNamed, type BackendName } from './backends/catalog.js';
+import { backendOf, type BackendName } from './backends/catalog.js';
 import type { ChangeCause } from './change.js';
 import { tickEvery } from './ticker.js';
 import type { WatcherEvent } from './watcher-events.js';
@@ -256,7 +256,7 @@ export class Connection {
   /** @throws {BackendError} (rejects) */
   async #connect(): Promise<void> {
     const { backend: chosen } = this.#options;
-    const backend = typeof chosen === 'string' ? backendNamed(chosen, this.#options) : chosen;
+    const backend = backendOf(chosen, this.#options);
     this.#attempt = this.#subscribeTo(backend);
     try {
       await this.#attempt;

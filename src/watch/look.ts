@@ -1,6 +1,6 @@
 /** One look of a watcher: what is at the target, and what comparing it, listening to it and warning of it need besides. */
-import { basename, dirname } from 'node:path';
 
+import { basename, dirname } from '../core/ports/platform-path.js';
 import { errnoOf } from '../core/errors/errno.js';
 import { nextSlice, type Steps } from '../core/scheduling/steps.js';
 import type { WatchedDirectory } from '../core/ports/watch-backend.js';

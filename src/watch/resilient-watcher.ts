@@ -1,5 +1,4 @@
-import { basename, resolve } from 'node:path';
-
+import { basename, resolve } from '../core/ports/platform-path.js';
 import { onAbort } from '../core/scheduling/abort.js';
 import { Component } from '../core/lifecycle/component.js';
 import type { Snapshot } from '../fs/snapshot.js';
@@ -58,7 +57,7 @@ export class ResilientWatcher
   constructor(path: TargetPath, options?: ResilientWatcherOptions) {
     const { options: resolved, tree } = resolveWatcherOptions(options, { isGroup: isGroup(path) });
     const target = targetAt(path, resolved, tree);
-    const { signal, clock, name = defaultName(path) } = resolved;
+    const { signal, clock, name = defaultName(target) } = resolved;
     super({ kind: 'ResilientWatcher', name, signal, clock, description: watcherDescription });
     this.#target = target;
     this.#options = resolved;
@@ -243,9 +242,8 @@ export class ResilientWatcher
   };
 }
 
-function defaultName(path: TargetPath): string {
-  if (isGroup(path)) return path.map(defaultName).join(', ');
-  return basename(typeof path === 'string' ? resolve(path) : path.pathname) || '/';
+function defaultName({ paths }: Target): string {
+  return paths.map((path) => basename(resolve(path)) || '/').join(', ');
 }
 
 /**

@@ -1,5 +1,4 @@
-import { basename, resolve } from 'node:path';
-
+import { basename, insidePath, resolve, SLASH, told } from '../core/ports/platform-path.js';
 import type { Clock, Scheduled } from '../core/ports/clock.js';
 import { Component, type ComponentEvents, type ComponentStatus } from '../core/lifecycle/component.js';
 import { notAVolume, targetError, TargetError } from '../fs/target-error.js';
@@ -16,7 +15,7 @@ import {
 import { A_MODE, isMode } from '../core/options/mode.js';
 import type { Random } from '../core/ports/random.js';
 import { redactError } from '../core/errors/resilient-error.js';
-import { absolutePath, withoutTrailingSlashes } from '../fs/absolute-path.js';
+import { withoutTrailingSlashes } from '../fs/absolute-path.js';
 import { READING_CALLS } from '../fs/calls.js';
 import { Mounts } from '../fs/mounts.js';
 import type { Snapshot } from '../fs/snapshot.js';
@@ -127,6 +126,7 @@ const OPTIONS = {
 export class AtomicVolume extends Component<ComponentEvents, AtomicVolumeStatus> {
   /** Absolute. */
   readonly directory: string;
+  readonly #path: string;
   readonly #settings: ReturnType<typeof resolveOptions<typeof OPTIONS>>;
   /** The replaced revisions that are kept for their readers, with the timers that remove them. */
   readonly #retired = new Map<string, Scheduled>();
@@ -138,11 +138,12 @@ export class AtomicVolume extends Component<ComponentEvents, AtomicVolumeStatus>
    * @throws {TypeError | RangeError} for an invalid argument.
    */
   constructor(directory: string | URL, options?: AtomicVolumeOptions) {
-    const path = withoutTrailingSlashes(absolutePath(checkPath('AtomicVolume', 'directory', directory)));
+    const path = withoutTrailingSlashes(insidePath(checkPath('AtomicVolume', 'directory', directory)));
     const settings = resolveOptions('AtomicVolume', options, OPTIONS);
     const { name = basename(resolve(path)), signal, clock } = settings;
     super({ kind: 'AtomicVolume', name, signal, clock, description: { worksIdle: true } });
-    this.directory = path;
+    this.directory = told(path);
+    this.#path = path;
     this.#settings = settings;
   }
 
@@ -160,7 +161,7 @@ export class AtomicVolume extends Component<ComponentEvents, AtomicVolumeStatus>
     const result = await this.trace(
       'write',
       { path: this.directory },
-      () => this.#inTurn(inVolume(this.directory, this.#settings, (volume) => this.#publish(volume, wanted))),
+      () => this.#inTurn(inVolume(this.#path, this.#settings, (volume) => this.#publish(volume, wanted))),
       ({ changed }) => (changed ? 'written' : 'unchanged'),
     );
     this.#revision = result.revision;
@@ -178,7 +179,7 @@ export class AtomicVolume extends Component<ComponentEvents, AtomicVolumeStatus>
    */
   async read(): Promise<VolumeContents> {
     return this.#use(async () => {
-      const target = new PathTarget(this.directory, this.#settings);
+      const target = new PathTarget(this.#path, this.#settings);
       return contentsOf(await stableRead(target, this.#settings));
     });
   }
@@ -245,16 +246,14 @@ export class AtomicVolume extends Component<ComponentEvents, AtomicVolumeStatus>
   /** Runs the steps when all earlier ones of this process in this volume have ended. */
   #inTurn<T>(steps: Steps<T>): Promise<T> {
     const { fs } = this.#settings;
-    const mount = Mounts.of(fs).at(this.directory).point;
+    const mount = Mounts.of(fs).at(this.#path).point;
     const write = { fs, coalesce: false, signal: undefined, mount, work: () => run(steps) };
-    return this.#use(() => inTurn(resolve(this.directory), write));
+    return this.#use(() => inTurn(resolve(this.#path), write));
   }
 
   /** Does the work in the volume, if there is one. */
   #inExisting(work: (volume: HeldDirectory) => Steps<void>): Promise<void> {
-    return this.#inTurn(
-      ifThere(inVolume(this.directory, { ...this.#settings, createDirectory: false }, work)),
-    );
+    return this.#inTurn(ifThere(inVolume(this.#path, { ...this.#settings, createDirectory: false }, work)));
   }
 
   *#publish(volume: HeldDirectory, files: VolumeFiles): Steps<VolumeWriteResult> {
@@ -309,7 +308,8 @@ function contentsOf(snapshot: Snapshot): VolumeContents {
   if (kind !== 'volume') return { revision: undefined, files };
   for (const [key, file] of snapshot.files) {
     const { content } = file;
-    if (!file.realPath.startsWith(`${snapshot.realPath}/`)) throw targetError('ERR_TARGET_LAYOUT', file.path);
+    if (!file.realPath.startsWith(`${snapshot.realPath}${SLASH}`))
+      throw targetError('ERR_TARGET_LAYOUT', file.path);
     if (!content) {
       const what = 'it is larger than maxFiles, maxContentBytes and maxTotalBytes allow';
       throw new TargetError('ERR_TARGET_TOO_LARGE', path, `Cannot read the volume "${path}": ${what}`);

@@ -1,8 +1,6 @@
-import { dirname, resolve } from 'node:path';
-
+import { dirname, insidePath, resolve, told } from '../core/ports/platform-path.js';
 import { checkPath, resolveOptions } from '../core/options/options.js';
 import { trace, traceSync } from '../core/telemetry/telemetry.js';
-import { absolutePath } from '../fs/absolute-path.js';
 import { Mounts } from '../fs/mounts.js';
 import { replaceFile, type AtomicWriteResult } from './replace-file.js';
 import { run, runNow, type Answer } from '../core/scheduling/steps.js';
@@ -34,7 +32,7 @@ export async function atomicWriteFile(
   // Before anything that can throw: a stream may fail at any time, and from now on its errors are handled.
   const source = sourceOf(owner, data, { canWait: true });
   const settings = resolveOptions(owner, options, OPTIONS);
-  const target = absolutePath(checkPath(owner, 'path', path));
+  const target = insidePath(checkPath(owner, 'path', path));
   const { coalesce, signal, fs, clock } = settings;
   const work = (publication: Publication): Answer<AtomicWriteResult> =>
     run(replaceFile(target, source, settings, { publication, waiting: { clock, signal } }));
@@ -43,7 +41,7 @@ export async function atomicWriteFile(
   const mount = isSlow ? undefined : Mounts.of(fs).at(dirname(target)).point;
   const write = { fs, coalesce, signal, mount, work };
   try {
-    return await trace('write', { path: target }, () => inTurn(resolve(target), write), resultOf);
+    return await trace('write', { path: told(target) }, () => inTurn(resolve(target), write), resultOf);
   } finally {
     if (source instanceof WriteSource) source.close();
   }
@@ -65,12 +63,12 @@ export function atomicWriteFileSync(
   const owner = 'atomicWriteFileSync';
   const settings = resolveOptions(owner, options, SYNC_OPTIONS);
   const source = sourceOf(owner, data, { canWait: false });
-  const target = absolutePath(checkPath(owner, 'path', path));
+  const target = insidePath(checkPath(owner, 'path', path));
   // Now, because the data may come from a function that starts a later write.
   const earlier = earlierWrites(resolve(target), settings.fs);
   const work = (): AtomicWriteResult => runNow(replaceFile(target, source, settings, { earlier }));
   try {
-    return traceSync('write', { path: target }, work, resultOf);
+    return traceSync('write', { path: told(target) }, work, resultOf);
   } finally {
     if (source instanceof WriteSource) source.close();
   }

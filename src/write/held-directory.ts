@@ -2,7 +2,7 @@ import { constants, type BigIntStats, type Dirent } from 'node:fs';
 
 import { errnoOf } from '../core/errors/errno.js';
 import type { FileSystem } from '../core/ports/file-system.js';
-import { pathForCall } from '../core/ports/path-bytes.js';
+import { isOnWindows, pathForCall, told } from '../core/ports/platform-path.js';
 import { list, readlink, readProc } from '../fs/calls.js';
 import { attempt, callsAt, mayHang, UNSUPPORTED, type Calls, type Place, type Write } from './calls.js';
 import { nextSlice, wait, type Answer, type Steps } from '../core/scheduling/steps.js';
@@ -170,7 +170,7 @@ export class HeldDirectory {
     if (this.#entries !== this.path) return;
     const stat = yield* wait(lstat(pathForCall(this.path), this.calls));
     if (stat && isSame(stat, this.stat)) return;
-    const what = `another process moved or replaced the directory "${this.path}" meanwhile`;
+    const what = `another process moved or replaced the directory "${told(this.path)}" meanwhile`;
     throw new Refusal('ERR_WRITE_CONFLICT', what);
   }
 
@@ -241,10 +241,11 @@ function lstat(path: string | Buffer, calls: Calls): Answer<BigIntStats | undefi
 
 /** Opens a directory at this path. A link is not followed: ENOTDIR or ELOOP. */
 export function* open(path: string, access: number, calls: Calls, fs: FileSystem): Steps<OpenDirectory> {
-  if (process.platform === 'win32') {
-    const stat = yield* wait(lstat(path, calls));
-    if (stat) return { fd: undefined, stat, entries: path };
-    throw Object.assign(new Error(`no such file or directory "${path}"`), { code: 'ENOENT' });
+  if (isOnWindows()) {
+    const stat = yield* wait(lstat(pathForCall(path), calls));
+    if (stat?.isDirectory()) return { fd: undefined, stat, entries: path };
+    const [code, what] = stat ? ['ENOTDIR', 'not a directory'] : ['ENOENT', 'no such directory'];
+    throw Object.assign(new Error(`${what}: "${told(path)}"`), { code });
   }
   const fd = yield* wait(calls.open(pathForCall(path), access | O_DIRECTORY | O_NOFOLLOW));
   try {

@@ -1,6 +1,6 @@
 import { constants, type BigIntStats } from 'node:fs';
-import { basename, dirname, isAbsolute } from 'node:path';
 
+import { basename, dirname, told } from '../core/ports/platform-path.js';
 import { errnoOf } from '../core/errors/errno.js';
 import { MAX_LINKS } from '../core/ports/file-system.js';
 import { readlink } from '../fs/calls.js';
@@ -146,17 +146,20 @@ function* createIn(parent: HeldDirectory, name: string): Steps<HeldDirectory> {
  */
 export function* targetOf(link: BigIntStats, path: string, parent: HeldDirectory): Steps<string> {
   if (!mayFollow(link, parent.stat)) {
-    const what = `the symbolic link "${path}" belongs to another user, in a directory where every user can create links`;
+    const what = `the symbolic link "${told(path)}" belongs to another user, in a directory where every user can create links`;
     throw new Refusal('ERR_WRITE_UNTRUSTED', `${what}; remove it, or write to a directory of your own`);
   }
   const target = yield* parent.readlink(basename(path));
   if (target === undefined) {
-    throw new Refusal('ERR_WRITE_CONFLICT', `another process replaced the symbolic link "${path}" meanwhile`);
+    throw new Refusal(
+      'ERR_WRITE_CONFLICT',
+      `another process replaced the symbolic link "${told(path)}" meanwhile`,
+    );
   }
   if (linkKind(basename(path), link) === 'magic') {
     const what = 'it is a link of /proc to an open file or another object, which cannot be replaced there';
     throw new Refusal('ERR_WRITE_NOT_FILE', `${what}; use the path of the file`);
   }
   // Not `resolve()`: `..` means the parent of where the directory really is.
-  return isAbsolute(target) ? target : `${dirname(path)}/${target}`;
+  return target.startsWith('/') ? target : `${dirname(path)}/${target}`;
 }

@@ -2,6 +2,7 @@ import { constants, type BigIntStats } from 'node:fs';
 
 import type { Clock } from '../core/ports/clock.js';
 import { PERMISSIONS } from '../core/options/mode.js';
+import { isOnWindows } from '../core/ports/platform-path.js';
 import { errnoOf } from '../core/errors/errno.js';
 import { sleep } from '../core/scheduling/sleep.js';
 import { attempt, UNSUPPORTED } from './calls.js';
@@ -123,7 +124,7 @@ export class PendingFile {
       } catch (error) {
         // If the answer of a server was lost, the rename was sent again, and failed the second time.
         if (yield* this.#isAt(name)) return;
-        const limits = process.platform === 'win32' ? WINDOWS : OTHERS;
+        const limits = isOnWindows() ? WINDOWS : OTHERS;
         if (!waiting || waitedMs >= (limits[errnoOf(error) ?? ''] ?? 0)) throw error;
       }
       const { clock, signal } = waiting;

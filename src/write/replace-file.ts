@@ -3,8 +3,8 @@
  * open the directory → temporary file → write → owner, mode → fsync → close → rename → fsync of the directory → sweep.
  */
 import type { BigIntStats } from 'node:fs';
-import { basename, dirname } from 'node:path';
 
+import { basename, dirname, told } from '../core/ports/platform-path.js';
 import { MAX_LINKS } from '../core/ports/file-system.js';
 import { attempt, isEqual, type Write } from './calls.js';
 import { attributesFor, hasAttributes } from './file-attributes.js';
@@ -97,7 +97,7 @@ function* replace(
     write.step = 'compare';
     const hasAll = existing !== undefined && hasAttributes(write, existing);
     if (hasAll && (yield* isEqual(directory.holds(name, existing, data))))
-      return { path, written: false, bytes: data.byteLength };
+      return { path: told(path), written: false, bytes: data.byteLength };
   }
   write.waiting?.signal?.throwIfAborted();
 
@@ -107,7 +107,7 @@ function* replace(
     if (data instanceof WriteSource) yield* copy(write, data, file);
     else yield* file.write(data);
     const bytes = yield* file.finish(attributes);
-    return { path, written: yield* publish(write, destination, file), bytes };
+    return { path: told(path), written: yield* publish(write, destination, file), bytes };
   } finally {
     if (!write.published) yield* abandon(directory, file);
   }

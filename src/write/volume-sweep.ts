@@ -9,6 +9,7 @@
  * | any other, and what only has the name of a revision    | at once                            |
  */
 import { errnoOf } from '../core/errors/errno.js';
+import { told } from '../core/ports/platform-path.js';
 import { KUBELET_PENDING_LINK, isRevisionName } from '../fs/volume-layout.js';
 import type { HeldDirectory } from './held-directory.js';
 import { wait, type Steps } from '../core/scheduling/steps.js';
@@ -71,7 +72,7 @@ export function* removeTree(parent: HeldDirectory, name: string): Steps<void> {
 
 /** Removes everything in a directory of another one that can be removed. The directory stays. */
 export function* emptyDirectory(parent: HeldDirectory, directory: HeldDirectory, depth = 0): Steps<void> {
-  if (depth === MAX_DEPTH) throw new Error(`directories in "${directory.path}" are nested too deeply`);
+  if (depth === MAX_DEPTH) throw new Error(`directories in "${told(directory.path)}" are nested too deeply`);
   if (directory.isOnMountOf(parent) === false) throw mountPoint(directory.path);
   yield* directory.assertInPlace();
   yield* directory.forEach(yield* directory.list(), function* (entry) {
@@ -112,5 +113,5 @@ function* removeDirectory(parent: HeldDirectory, name: string, tolerated: readon
 }
 
 function mountPoint(path: string): Refusal {
-  return new Refusal('ERR_WRITE_MOUNTED', `"${path}" is a mount point; unmount it to remove it`);
+  return new Refusal('ERR_WRITE_MOUNTED', `"${told(path)}" is a mount point; unmount it to remove it`);
 }

@@ -1,3 +1,4 @@
+import { told } from '../core/ports/platform-path.js';
 import { errnoOf, withErrno } from '../core/errors/errno.js';
 import type { CodeOf } from '../core/errors/error-codes.js';
 import { CodedError, recognize, redactError } from '../core/errors/resilient-error.js';
@@ -42,7 +43,7 @@ export class WriteError extends CodedError<'WriteError'> {
     options?: ErrorOptions,
   ) {
     super(code, message, options);
-    this.path = details.path;
+    this.path = told(details.path);
     this.step = details.step;
     this.published = details.published;
   }
@@ -73,7 +74,7 @@ export function failureOf(progress: Progress, thrown: unknown): WriteError {
   if (thrown instanceof WriteError) return thrown;
   const { path, step, published } = progress;
   const failure = (code: WriteErrorCode, what: string, options?: ErrorOptions): WriteError => {
-    const message = `Cannot write "${path}": ${what}, at step "${step}". ${STATES[`${published}`]}.`;
+    const message = `Cannot write "${told(path)}": ${what}, at step "${step}". ${STATES[`${published}`]}.`;
     return new WriteError(code, message, { path, step, published }, options);
   };
   if (thrown instanceof Refusal) return failure(thrown.code, thrown.message);

@@ -27,8 +27,8 @@ export function pathFromBytes(bytes: Buffer): string {
   return path;
 }
 
-/** The argument for a file system call: the path itself, or its bytes if it has escaped ones. */
-export function pathForCall(path: string): string | Buffer {
+/** The path itself, or its bytes if it has escaped ones. */
+export function bytesForCall(path: string): string | Buffer {
   if (path.isWellFormed()) return path;
   const parts: Buffer[] = [];
   let from = 0;

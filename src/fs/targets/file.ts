@@ -10,8 +10,8 @@
  * | outgrows `maxContentBytes` while it is read             | the same: it may have lost its name since  |
  */
 import type { BigIntStats } from 'node:fs';
-import { dirname } from 'node:path';
 
+import { dirname, toPlatform } from '../../core/ports/platform-path.js';
 import { errnoOf } from '../../core/errors/errno.js';
 import type { Steps } from '../../core/scheduling/steps.js';
 import type { Disk } from '../disk.js';
@@ -83,19 +83,25 @@ export function* unreadFile(
 }
 
 /** The stamp of the known file, if it was found here and kept as wanted. */
-function stampAt({ realPath, way }: FilePlace, known: FileSnapshot, wanted: Kept): FileStamp | undefined {
+function stampAt(
+  { realPath: place, way }: FilePlace,
+  known: FileSnapshot,
+  wanted: Kept,
+): FileStamp | undefined {
   const stamp = FileSnapshot.stampOf(known);
+  const realPath = toPlatform?.(place) ?? place;
   const isHere = known.realPath === realPath && known.revision === way.revision && stamp.links === way.links;
   return isHere && stamp.isSteady && FileSnapshot.keptOf(known) === wanted ? stamp : undefined;
 }
 
 function* fileOf(
-  { path, realPath, way: { links, retargetedNs, revision, volume } }: FilePlace,
+  place: FilePlace,
   stat: BigIntStats,
   how: Pick<FileStamp, 'isSteady' | 'timestampsAreReliable' | 'hasFailed'>,
   rest: { readonly content: Buffer | undefined; readonly digest: string | undefined; readonly size: number },
   disk: Disk,
 ): Steps<FileSnapshot> {
+  const { links, retargetedNs, revision, volume } = place.way;
   const { mode, mtimeNs } = stat;
   const stamp: FileStamp = {
     inode: inodeOf(stat),
@@ -103,9 +109,11 @@ function* fileOf(
     links,
     volume,
     isOlderThanLinks: mtimeNs < retargetedNs,
-    isRenamed: yield* wasRenamed(realPath, stat, disk),
+    isRenamed: yield* wasRenamed(place.realPath, stat, disk),
     ...how,
   };
+  const path = toPlatform?.(place.path) ?? place.path;
+  const realPath = toPlatform?.(place.realPath) ?? place.realPath;
   return new FileSnapshot({ path, realPath, revision, mode: Number(mode) & PERMISSIONS, stamp, ...rest });
 }
 

@@ -9,6 +9,7 @@
  * | one is a device, or cannot be read    | unreadable                                              |
  * | a link was retargeted during the read | read again                                              |
  */
+import { told } from '../../core/ports/platform-path.js';
 import { errnoOf, hasMoved } from '../../core/errors/errno.js';
 import { nextSlice, run, type Steps } from '../../core/scheduling/steps.js';
 import { attempts, MOVED, type Moved } from '../attempts.js';
@@ -63,7 +64,7 @@ function* firstDirectory(paths: readonly string[], disk: Disk): Steps<string | u
 }
 
 function directoryInGroup(path: string): TargetError {
-  const message = `Cannot watch "${path}" as part of a group: it is a directory; give it a watcher of its own, with "recursive" if needed`;
+  const message = `Cannot watch "${told(path)}" as part of a group: it is a directory; give it a watcher of its own, with "recursive" if needed`;
   return new TargetError('ERR_TARGET_DIRECTORY', path, message);
 }
 
@@ -82,7 +83,7 @@ export class GroupTarget implements Target {
   }
 
   get path(): string {
-    return this.paths.join(', ');
+    return this.paths.map(told).join(', ');
   }
 
   get paths(): readonly string[] {
@@ -100,12 +101,12 @@ export class GroupTarget implements Target {
   add(given: string | URL): void {
     const path = absoluteGivenPath('path', given);
     if ([...this.#members.values()].includes(path)) {
-      throw new TypeError(`Cannot add "${path}": it is already in the group`);
+      throw new TypeError(`Cannot add "${told(path)}": it is already in the group`);
     }
-    const key = typeof given === 'string' ? given : path;
+    const key = typeof given === 'string' ? given : told(path);
     if (this.#members.has(key)) {
       throw new TypeError(
-        `Cannot add "${path}": the group has another file with the key "${key}"; pass the absolute path`,
+        `Cannot add "${told(path)}": the group has another file with the key "${key}"; pass the absolute path`,
       );
     }
     this.#members = new Map([...this.#members, [key, path]]);
@@ -115,9 +116,11 @@ export class GroupTarget implements Target {
     const path = absoluteGivenPath('path', given);
     const rest = [...this.#members].filter(([, member]) => member !== path);
     if (rest.length === this.#members.size)
-      throw new TypeError(`Cannot remove "${path}": it is not in the group`);
+      throw new TypeError(`Cannot remove "${told(path)}": it is not in the group`);
     if (rest.length === 0)
-      throw new TypeError(`Cannot remove "${path}": it is the last file of the group; close the watcher`);
+      throw new TypeError(
+        `Cannot remove "${told(path)}": it is the last file of the group; close the watcher`,
+      );
     this.#members = new Map(rest);
   }
 

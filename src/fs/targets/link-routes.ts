@@ -2,8 +2,8 @@
  * The routes of the links in a tree or a revision: the entries that each leads through, and the links that lead through an
  * entry. What it costs to set a route depends on its length, not on the number of links.
  */
-import { basename, dirname } from 'node:path';
 
+import { basename, dirname } from '../../core/ports/platform-path.js';
 import { haveSameDirectories, type ConsultedDirectory } from '../consulted.js';
 
 /** A directory that links lead through. */

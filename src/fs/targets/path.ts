@@ -8,8 +8,8 @@
  * | nothing, or a volume in the gap of a swap | missing                                                            |
  * | anything else                             | unreadable                                                         |
  */
-import { relative, resolve as resolvePath, sep } from 'node:path';
 
+import { keyBelow, told, toPlatform } from '../../core/ports/platform-path.js';
 import { errnoOf, hasMoved } from '../../core/errors/errno.js';
 import type { Steps } from '../../core/scheduling/steps.js';
 import { attempts, MOVED, type Moved } from '../attempts.js';
@@ -40,6 +40,7 @@ type FoundPath = Extract<Resolution, { kind: 'found' }>;
 /** The target at a path. */
 export class PathTarget implements Target {
   readonly path: string;
+  readonly #at: string;
   readonly #limits: ReadLimits;
   readonly #tree: TreeTargetOptions | undefined;
   #scope: TreeScope;
@@ -54,18 +55,19 @@ export class PathTarget implements Target {
    * @param tree how the directory is watched recursively, if it is.
    */
   constructor(path: string, limits: ReadLimits, tree?: TreeTargetOptions, scope?: TreeScope) {
-    this.path = path;
+    this.path = told(path);
+    this.#at = path;
     this.#limits = limits;
     this.#tree = tree;
     this.#scope = scope ?? (tree ? TreeScope.without(tree.ignore) : TreeScope.all);
   }
 
   get paths(): readonly string[] {
-    return [this.path];
+    return [this.#at];
   }
 
   fresh(): PathTarget {
-    return new PathTarget(this.path, this.#limits, this.#tree, this.#scope);
+    return new PathTarget(this.#at, this.#limits, this.#tree, this.#scope);
   }
 
   touch(path?: string): void {
@@ -81,7 +83,7 @@ export class PathTarget implements Target {
   /** @param seen receives what was consulted. */
   *#attempt(extent: Extent, disk: Disk, seen: { consulted: Consulted }): Steps<Observation | Moved> {
     try {
-      const at = yield* resolve(this.path, disk);
+      const at = yield* resolve(this.#at, disk);
       seen.consulted = at.route;
       // The target of a link may have been removed before it was entered.
       if (at.kind === 'missing' && at.isGap && (yield* wereRetargeted(at.route.way.links, disk.afresh)))
@@ -122,9 +124,8 @@ export class PathTarget implements Target {
       );
     }
     const path = givenPath('path', given, 'to exclude what a glob matches, use the option "ignore"');
-    const root = resolvePath(this.path);
-    const key = relative(root, resolvePath(root, path)).replaceAll(sep, '/');
-    if (key === '..' || key.startsWith('../') || resolvePath(root, key) !== resolvePath(root, path)) {
+    const key = keyBelow(this.#at, path);
+    if (key === undefined) {
       throw new TypeError(
         `Cannot ${what} "${path}": it is not below "${this.path}", the root of the tree; use another watcher for it`,
       );
@@ -156,7 +157,7 @@ export class PathTarget implements Target {
       return { kind: 'unreadable', error, consulted: route };
     }
     const { maxContentBytes } = this.#limits;
-    const place = { path: this.path, realPath, way: route.way };
+    const place = { path: this.#at, realPath, way: route.way };
     const before = this.#last?.snapshot;
     const known = before?.kind === 'file' ? before : undefined;
     const file = yield* fileAt(place, stat, known, { kept: 'contents', maxContentBytes }, disk);
@@ -181,7 +182,7 @@ export class PathTarget implements Target {
     if (published?.kind === 'missing') return this.#missing(published.consulted, published);
     if (published?.kind === 'unreadable') return published;
     if (published) {
-      const volume = (this.#volume ??= new KnownVolume(this.path, this.#limits));
+      const volume = (this.#volume ??= new KnownVolume(this.#at, this.#limits));
       seen.consulted = consultedBy(() => [published.consulted, { directories: volume.through }]);
       const reading = yield* volume.look(published, extent, disk);
       if (reading === MOVED) return MOVED;
@@ -196,7 +197,7 @@ export class PathTarget implements Target {
     const scope = this.#scope;
     const tree = (this.#files ??= new TreeFiles({
       ...this.#limits,
-      path: this.path,
+      path: this.#at,
       isRecursive: this.#tree !== undefined,
       followLinks: this.#tree?.followLinks === true,
       content: this.#tree?.content !== false,
@@ -227,12 +228,13 @@ export class PathTarget implements Target {
 
   #found(
     kind: SetKind,
-    realPath: string,
+    place: string,
     revision: string | undefined,
     files: ReadonlyMap<string, FileSnapshot>,
     rest: Omit<Found, 'kind' | 'snapshot'>,
   ): Found {
     const { path } = this;
+    const realPath = toPlatform?.(place) ?? place;
     const last = this.#last;
     const known = last?.snapshot.kind === kind && last.snapshot.files === files ? last.snapshot : undefined;
     const isSame = known?.realPath === realPath && known.revision === revision;

@@ -1,3 +1,4 @@
+import { told } from '../../core/ports/platform-path.js';
 import { absoluteGivenPath } from '../absolute-path.js';
 import type { Target } from '../observation.js';
 import type { ReadLimits } from '../read-limits.js';
@@ -18,12 +19,12 @@ export function targetAt(path: TargetPath, limits: ReadLimits, tree?: TreeTarget
   const paths = path.map((member, index) => absoluteGivenPath(`path[${index}]`, member));
   const known = new Set<string>();
   for (const one of paths) {
-    if (known.has(one)) throw new TypeError(`ResilientWatcher: path names "${one}" twice`);
+    if (known.has(one)) throw new TypeError(`ResilientWatcher: path names "${told(one)}" twice`);
     known.add(one);
   }
   const members = path.map((member, index): [string, string] => {
     const absolute = paths[index] ?? '';
-    return [typeof member === 'string' ? member : absolute, absolute];
+    return [typeof member === 'string' ? member : told(absolute), absolute];
   });
   return new GroupTarget(new Map(members), limits);
 }

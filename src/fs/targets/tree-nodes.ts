@@ -1,6 +1,6 @@
 /** The known entries of a directory or a tree, by key: the path relative to the root, `''` for the root. */
-import { dirname } from 'node:path';
 
+import { dirname } from '../../core/ports/platform-path.js';
 import type { WatchedDirectory } from '../../core/ports/watch-backend.js';
 import { mergeDirectories, type ConsultedDirectory } from '../consulted.js';
 import { ReadTotals, type Kept, type ReadLimits } from '../read-limits.js';

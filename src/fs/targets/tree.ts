@@ -14,8 +14,8 @@
  *
  * The table in tree-look.ts shows what happens to a visited entry.
  */
-import { basename, dirname } from 'node:path';
 
+import { basename, dirname } from '../../core/ports/platform-path.js';
 import { nextSlice, type Steps } from '../../core/scheduling/steps.js';
 import type { WatchedDirectory } from '../../core/ports/watch-backend.js';
 import type { Disk } from '../disk.js';

@@ -1,3 +1,4 @@
+import { told } from '../../core/ports/platform-path.js';
 import { errnoOf } from '../../core/errors/errno.js';
 import { BackendError } from '../../core/errors/backend-error.js';
 
@@ -9,7 +10,7 @@ export function backendFailure(backend: string, path: string, cause: unknown): B
   if (cause instanceof BackendError) return cause;
   const code = errnoOf(cause);
   const reason = cause instanceof Error ? cause.message : String(cause);
-  const cannot = `Cannot watch "${path}" with "${backend}"`;
+  const cannot = `Cannot watch "${told(path)}" with "${backend}"`;
   if (code === 'EMFILE' || code === 'ENFILE' || reason.includes('Too many open files')) {
     const sysctl = 'fs.inotify.max_user_instances';
     const cure = `raise the sysctl ${sysctl}, or the limit of open files (ulimit -n) if that is what ran out`;

@@ -2,7 +2,8 @@
 import type { Clock } from '../../core/ports/clock.js';
 import { BackendError } from '../../core/errors/backend-error.js';
 import type { FileSystem } from '../../core/ports/file-system.js';
-import type { WatchBackend } from '../../core/ports/watch-backend.js';
+import { insidePath, told, toPlatform } from '../../core/ports/platform-path.js';
+import type { WatchBackend, WatchedDirectory } from '../../core/ports/watch-backend.js';
 import { nodeFsBackend } from './node-fs.js';
 import { pollingBackend } from './polling.js';
 
@@ -42,7 +43,35 @@ export type BackendName = 'auto' | 'fs' | 'parcel' | 'poll';
 /** All names that the option `backend` accepts. */
 export const BACKEND_NAMES: readonly string[] = ['auto', ...Object.keys(BACKENDS)];
 
-/** A new backend by its name. For any target, `fs` is the fastest: its watches share one inotify instance, and it never waits. */
-export function backendNamed(name: BackendName, ports: BackendPorts): WatchBackend {
-  return BACKENDS[name === 'auto' ? 'fs' : name](ports);
+/** A backend by its name. For any target, `fs` is the fastest: its watches share one inotify instance, and it never waits. */
+export function backendOf(chosen: BackendName | WatchBackend, ports: BackendPorts): WatchBackend {
+  if (typeof chosen === 'string') return BACKENDS[chosen === 'auto' ? 'fs' : chosen](ports);
+  return toPlatform ? withPlatformPaths(chosen) : chosen;
+}
+
+/** The backend of an application, whose paths are those of the platform. */
+function withPlatformPaths(backend: WatchBackend): WatchBackend {
+  return {
+    name: backend.name,
+    needsKernelEvents: backend.needsKernelEvents === true,
+    async subscribe(sink, options) {
+      const hint: typeof sink.hint = ({ path, event } = {}) =>
+        sink.hint({ path: path === undefined ? undefined : insidePath(path), event });
+      const watches = await backend.subscribe({ hint, down: (error) => sink.down(error) }, options);
+      let known: readonly WatchedDirectory[] | undefined;
+      let outside: readonly WatchedDirectory[] = [];
+      return {
+        async setDirectories(directories) {
+          if (directories !== known) outside = directories.map(toldDirectory);
+          known = directories;
+          return (await watches.setDirectories(outside)).map(insidePath);
+        },
+        close: () => watches.close(),
+      };
+    },
+  };
+}
+
+function toldDirectory({ path, treeRoot, ...rest }: WatchedDirectory): WatchedDirectory {
+  return { ...rest, path: told(path), ...(treeRoot !== undefined && { treeRoot: told(treeRoot) }) };
 }

@@ -14,10 +14,10 @@
  * | an error                                        | is closed; the backend has failed                   |
  */
 import { watch, type FSWatcher } from 'node:fs';
-import { basename } from 'node:path';
 
 import { errnoOf, isDenied } from '../../core/errors/errno.js';
-import { mayHaveLostBytes, pathForCall } from '../../core/ports/path-bytes.js';
+import { mayHaveLostBytes } from '../../core/ports/path-bytes.js';
+import { basename, pathForCall } from '../../core/ports/platform-path.js';
 import type { FileSystem } from '../../core/ports/file-system.js';
 import { nextSlice, run, type Steps } from '../../core/scheduling/steps.js';
 import type {

@@ -1,10 +1,10 @@
 /** Trees that `@parcel/watcher` watches, guarded against every known fault of that module; nothing else may import it. */
-import { dirname } from 'node:path';
 import { once } from 'node:events';
 import { isMainThread, Worker } from 'node:worker_threads';
 
 import type ParcelWatcher from '@parcel/watcher';
 
+import { dirname, insidePath, isOnWindows, told } from '../../core/ports/platform-path.js';
 import { BackendError } from '../../core/errors/backend-error.js';
 import { errnoOf } from '../../core/errors/errno.js';
 import { nextTurn } from '../../core/scheduling/event-loop.js';
@@ -72,7 +72,7 @@ function unavailable(message: string, cause?: unknown): BackendError {
 function nativeBackend(): ParcelWatcher.BackendType {
   if (process.platform === 'linux') return 'inotify';
   if (process.platform === 'darwin') return 'fs-events';
-  if (process.platform === 'win32') return 'windows';
+  if (isOnWindows()) return 'windows';
   throw unavailable(
     `The backend "parcel" does not know the platform ${process.platform}; use the backend "fs"`,
   );
@@ -157,7 +157,7 @@ export class ParcelTree {
     // subscriptions with equal patterns share a native object, even a dead one.
     const ignore = [new RegExp(`^/${native.tried}$`)];
     const onEvents: ParcelWatcher.SubscribeCallback = (error, events) => this.#heard(error, events);
-    this.#subscribed = parcel.subscribe(root.path, onEvents, { backend: nativeBackend(), ignore });
+    this.#subscribed = parcel.subscribe(told(root.path), onEvents, { backend: nativeBackend(), ignore });
   }
 
   /** Changes when `covers()` may give another answer. */
@@ -214,7 +214,7 @@ export class ParcelTree {
       for (const listener of this.listeners) listener.died(death);
       return;
     }
-    const all = error ? [] : events;
+    const all = error ? [] : events.map(({ path, type }) => ({ path: insidePath(path), type }));
     for (const { path, type } of all) {
       if (path !== this.root.path || type === 'delete') native.trees.get(path)?.drop();
       if (this.#listed.has(path)) this.#touched.add(path);
@@ -284,7 +284,7 @@ function deathOf(life: Life, path: string, error: Error): BackendError {
       tree.isGone = true;
     }
   }
-  const message = `The backend "parcel" stopped watching ${path}: ${error.message}`;
+  const message = `The backend "parcel" stopped watching ${told(path)}: ${error.message}`;
   return new BackendError('ERR_BACKEND_DOWN', parcelName, message, { cause: error });
 }
 

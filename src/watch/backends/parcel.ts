@@ -7,7 +7,7 @@ import { constants, promises } from 'node:fs';
 
 import { BackendError } from '../../core/errors/backend-error.js';
 import { hasMoved } from '../../core/errors/errno.js';
-import { pathForCall } from '../../core/ports/path-bytes.js';
+import { pathForCall, told } from '../../core/ports/platform-path.js';
 import type {
   HintSink,
   WatchBackend,
@@ -173,8 +173,8 @@ async function errorOf(path: string): Promise<unknown> {
 /** Whether the root, or a directory below it, was missing when parcel came to it, and the root exists now. */
 function movedMeanwhile(path: string, cause: Error): Error | undefined {
   if (!/Bad file descriptor|No such file or directory|Not a directory/.test(cause.message)) return undefined;
-  const moved = new Error(`ENOENT: a directory was moved while the tree was opened, watch '${path}'`, {
+  const moved = new Error(`ENOENT: a directory was moved while the tree was opened, watch '${told(path)}'`, {
     cause,
   });
-  return Object.assign(moved, { code: 'ENOENT', syscall: 'watch', path });
+  return Object.assign(moved, { code: 'ENOENT', syscall: 'watch', path: told(path) });
 }

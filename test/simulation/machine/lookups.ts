@@ -1,5 +1,5 @@
 /** The calls that look something up by its path. */
-import { pathForCall } from '../../../src/core/ports/path-bytes.js';
+import { pathForCall } from '../../../src/core/ports/platform-path.js';
 import { Errno } from './errors.js';
 import { DirectoryEntry, type Stat } from './inode.js';
 import { assertMayFollow, existing, isAllowed, lookup, READ } from './lookup.js';

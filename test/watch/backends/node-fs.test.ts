@@ -3,7 +3,7 @@ import { join } from 'node:path';
 
 import { expect, test } from 'vitest';
 
-import { pathForCall } from '../../../src/core/ports/path-bytes.js';
+import { pathForCall } from '../../../src/core/ports/platform-path.js';
 import { nodeFsBackend } from '../../../src/watch/backends/node-fs.js';
 import { inotifyWatches } from '../../support/inotify.js';
 import { temporaryDirectory } from '../../support/temporary-directory.js';
