@@ -12,16 +12,18 @@
  * | watch | it ends as agreed                                   | a watch from the last version                  |
  * |       | it ends early                                       | a watch from the last version, after a delay   |
  * |       | the connection is lost, or the answer is 429        | a watch from the last version, after a delay   |
- * |       | it sends nothing for longer than between bookmarks  | a list; if that finds a change, the watch fails |
+ * |       | it sends nothing for longer than between bookmarks  | a list; if that finds a change, the watch failed |
  * |       | it is 410 Gone, and the step before was a watch     | a list                                         |
  * |       | it is refused otherwise, or sends nonsense          | a list, after a delay                          |
  * | both  | `resyncIntervalMs` have passed since the list       | a list                                         |
  *
  * A delay follows a failure of the step, except where a watch ended early or lost its connection after `LASTING_MS`, as
  * load balancers end what is idle. A failure of a step ends with a success of the same step: a complete list; an event of
- * a watch, or its end as agreed. Delays double, to 5 s without an answer and to 30 s after a refusal, and start again
- * from the first one once a watch has lasted. `Retry-After` is obeyed. Nothing is learned from trouble: each list begins
- * with whole pages.
+ * a watch, its end as agreed, silence in which nothing has changed, or that it has lasted. Delays double, to 5 s without
+ * an answer and to 30 s after a refusal, and start again from the first one once a watch has lasted. `Retry-After` is
+ * obeyed. Little is learned from trouble: each list begins with whole pages.
+ *
+ * That a watch ends says nothing of others: only where the next one, or a list, is not answered was the API server away.
  */
 import type { Clock, Random } from 'resilient-watcher';
 import { apiFailureOf, sleep, withDeadline } from 'resilient-watcher/internal';
@@ -29,7 +31,7 @@ import type { ClusterClient } from 'resilient-watcher/kubernetes';
 
 import { ApiBackoff } from './api-backoff.js';
 import { isEndOfList, nameOf, resourceVersionOf } from './object-metadata.js';
-import { MOST_OBJECTS, pagesOf } from './object-pages.js';
+import { LatePage, MOST_OBJECTS, pagesOf } from './object-pages.js';
 import { SilentWatch, WatchStream } from './watch-stream.js';
 
 /** What succeeds or fails. */
@@ -53,7 +55,7 @@ interface FollowerOptions<T> {
   readonly onList: (objects: ReadonlyMap<string, T>) => boolean;
   /** An object has changed; undefined: it no longer exists, or there is nothing to keep of it. */
   readonly onChange: (name: string, object: T | undefined) => void;
-  /** The API server did not answer, or ended a watch before its time. */
+  /** The API server was away. */
   readonly onInterruption: () => void;
   readonly onSuccess: (step: FollowerStep) => void;
   /** An attempt failed; the next one begins after `delayMs`. */
@@ -64,8 +66,12 @@ const METADATA = 'g=meta.k8s.io;v=v1';
 
 const PAGE_TIMEOUT_MS = 30_000;
 
-/** The next object of a streaming list comes in this time, ms, unless a proxy holds it back. */
+/**
+ * A streaming list is complete in this time, ms, and a little more for each object. Otherwise a proxy holds it back, or the
+ * API server does not know streaming lists, and sends what is new.
+ */
 const STREAM_TIMEOUT_MS = 10_000;
+const STREAM_OBJECT_MS = 5;
 
 /** The API server sends a bookmark every minute, unless it has no watch cache: a watch that is silent for longer may be deaf. */
 const SILENCE_MS = 90_000;
@@ -75,6 +81,9 @@ const WATCH_SECONDS = 300;
 
 /** A watch that has lasted for this long was not refused. */
 const LASTING_MS = 5_000;
+
+/** What a load balancer answers when the API server does not. */
+const AWAY: readonly number[] = [502, 503, 504];
 
 export class ObjectFollower<T> {
   readonly #options: FollowerOptions<T>;
@@ -87,6 +96,10 @@ export class ObjectFollower<T> {
   #stream: WatchStream | undefined;
   /** Of the watch before the list, which tells whether anything was kept back. */
   #silence: SilentWatch | undefined;
+  /** Whether the watch has sent an event. */
+  #isHeard = false;
+  /** A watch that has lasted for this long without an event is well. */
+  #lastingMs = LASTING_MS;
 
   constructor(options: FollowerOptions<T>) {
     this.#options = options;
@@ -117,13 +130,14 @@ export class ObjectFollower<T> {
       }
       const refused = apiFailureOf(failure);
       const isLost = failure !== undefined && !refused;
-      if (isLost) onInterruption();
       if (refused && refused.status !== 429) this.#version = undefined;
       // To be expected after a pause.
       if (refused?.status === 410 && isContinued) continue;
       const isLasting = step === 'watch' && clock.monotonic() - beganAt >= LASTING_MS;
       if (isLasting) this.#backoff.reset();
       if (isLasting && failure === undefined) continue;
+      const isAway = isLost || (refused !== undefined && AWAY.includes(refused.status));
+      if (isAway && !isLasting && !this.#isHeard) onInterruption();
       const delayMs = this.#backoff.after(failure);
       const isEnd = failure === undefined || (isLasting && isLost);
       if (!isEnd) onFailure(step, failure, delayMs);
@@ -133,9 +147,14 @@ export class ObjectFollower<T> {
 
   async #list(signal: AbortSignal): Promise<void> {
     this.#version = undefined;
+    this.#isHeard = false;
     const objects = new Map<string, T>();
     let isFirst = true;
-    for await (const { items, version, next } of pagesOf((parameters) => this.#page(parameters, signal))) {
+    const pages = pagesOf(
+      (parameters) => this.#page(parameters, signal),
+      (error) => this.#options.onFailure('list', error, 0),
+    );
+    for await (const { items, version, next } of pages) {
       if (isFirst && next !== undefined && (await this.#streamList(signal))) return;
       isFirst = false;
       for (const object of items) this.#keep(objects, object);
@@ -148,11 +167,10 @@ export class ObjectFollower<T> {
     const { clock } = this.#options;
     const objects = new Map<string, T>();
     const stream = this.#open({ sendInitialEvents: 'true', resourceVersionMatch: 'NotOlderThan' }, signal);
-    let addedAt = clock.monotonic();
+    let dueAt = clock.monotonic() + STREAM_TIMEOUT_MS;
     try {
-      for (let events = 0; events < MOST_OBJECTS; events += 1) {
-        // What does not know streaming lists may send other events forever.
-        const event = await stream.next(addedAt + STREAM_TIMEOUT_MS - clock.monotonic());
+      while (objects.size < MOST_OBJECTS && clock.monotonic() < dueAt) {
+        const event = await stream.next(dueAt - clock.monotonic());
         if (!event) return false;
         const { type, object } = event;
         const version = resourceVersionOf(object);
@@ -161,7 +179,7 @@ export class ObjectFollower<T> {
           this.#stream = stream;
           return true;
         }
-        if (type === 'ADDED') addedAt = clock.monotonic();
+        if (type === 'ADDED') dueAt += STREAM_OBJECT_MS;
         this.#keep(objects, object, type === 'DELETED');
       }
     } catch {
@@ -182,38 +200,48 @@ export class ObjectFollower<T> {
 
   /** Not before a list is complete: a watch must not begin after a part of it. */
   #listed(objects: ReadonlyMap<string, T>, version: string): void {
-    const { clock, onList, onSuccess, onInterruption, onFailure } = this.#options;
+    const { clock, onList, onSuccess, onFailure } = this.#options;
     const silence = this.#silence;
     this.#silence = undefined;
     this.#version = version;
     this.#listedAt = clock.monotonic();
     const isNew = onList(objects);
     onSuccess('list');
-    if (!silence || !isNew) return;
-    onInterruption();
-    onFailure('watch', silence, 0);
+    if (!silence) return;
+    // From a watch that is deaf, silence says nothing.
+    this.#lastingMs = isNew ? Infinity : LASTING_MS;
+    if (isNew) onFailure('watch', silence, 0);
+    else onSuccess('watch');
   }
 
   async #watch(signal: AbortSignal): Promise<void> {
-    const { read, onChange, onSuccess, onInterruption } = this.#options;
+    const { clock, read, onChange, onSuccess } = this.#options;
     const stream = this.#stream ?? this.#open({ resourceVersion: this.#version ?? '' }, signal);
     this.#stream = undefined;
-    let isHeard = false;
+    this.#isHeard = false;
+    const lastingMs = Math.min(this.#lastingMs, 2 * SILENCE_MS);
+    const lasting = clock.schedule(() => onSuccess('watch'), lastingMs, { ref: false });
     try {
       for (let event = await stream.next(SILENCE_MS); event; event = await stream.next(SILENCE_MS)) {
         const { type, object } = event;
-        isHeard = true;
+        this.#isHeard = true;
+        this.#lastingMs = LASTING_MS;
         onSuccess('watch');
         const name = nameOf(object);
         if (name !== undefined) onChange(name, type === 'DELETED' ? undefined : read(object));
         this.#version = resourceVersionOf(object) ?? this.#version;
       }
+    } catch (error) {
+      // A refusal that comes late, as that of a gateway, which has waited in vain.
+      if (!this.#isHeard && apiFailureOf(error)) this.#lastingMs = stream.ageMs + LASTING_MS;
+      throw error;
     } finally {
+      lasting.cancel();
       stream.close();
     }
     if (stream.isOver) onSuccess('watch');
-    else if (isHeard || stream.ageMs >= LASTING_MS) onInterruption();
-    else throw new Error('the watch ended at once, without an event');
+    else if (!this.#isHeard && stream.ageMs < LASTING_MS)
+      throw new Error('the watch ended at once, without an event');
   }
 
   /** How long until the next list, ms. */
@@ -229,7 +257,7 @@ export class ObjectFollower<T> {
       clock,
       timeoutMs: PAGE_TIMEOUT_MS,
       signal,
-      late: () => new Error(`the list took over ${PAGE_TIMEOUT_MS} ms`),
+      late: () => new LatePage(`the list took over ${PAGE_TIMEOUT_MS} ms`),
     });
   }
 

@@ -7,6 +7,8 @@ export interface Entry {
   readonly lane: Lane;
   /** When the newest change was seen, monotonic ms. */
   changedAt: number;
+  /** How many changes it stands for: two may be seen at the same time of the clock. */
+  changes: number;
   /** Which patch is next: an index of `DUE_MS`. */
   next: number;
   /** Not before this, monotonic ms. */
@@ -25,6 +27,10 @@ export class Lane extends PatchScope {
   readonly first = new Set<Entry>();
   /** Those that are due for a repetition. */
   readonly again = new Set<Entry>();
+
+  get isDue(): boolean {
+    return this.first.size + this.again.size > 0;
+  }
 
   get isIdle(): boolean {
     return this.entries.size === 0 && this.inFlight === 0;

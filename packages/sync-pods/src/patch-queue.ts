@@ -36,12 +36,13 @@
  * changed within a minute after such an interruption. The value tells the repetitions apart (`<digest>`, `<digest>.1`, …),
  * because only a changed value is a change.
  */
-import type { Clock, Random, Scheduled } from 'resilient-watcher';
+import type { Scheduled } from 'resilient-watcher';
 import { apiFailureOf, pauseAfter } from 'resilient-watcher/internal';
 
 import { Agenda } from './agenda.js';
 import { ApiBackoff } from './api-backoff.js';
 import { Lane, namesIn, type Entry } from './patch-lane.js';
+import type { QueueOptions } from './patch-queue-options.js';
 import { PatchRate } from './patch-rate.js';
 import { isDryRunRefused, whoseIs } from './patch-refusal.js';
 import { PatchScope } from './patch-scope.js';
@@ -63,48 +64,6 @@ const MOST_IN_FLIGHT = 64;
 /** A dry run is repeated after this time, ms, unless its answer says when. */
 const ASK_AGAIN_MS = 30_000;
 
-/** A patch that is due. */
-export interface DuePatch {
-  /** Whether it is the first one after a change. */
-  readonly isFirst: boolean;
-  /** The number in its value; 0: none. */
-  readonly repetition: number;
-  readonly sinceChangeMs: number;
-}
-
-/** A patch that failed. */
-export interface PatchFailure {
-  readonly error: unknown;
-  /** What fails with it, such as `patch pods in shop`. */
-  readonly what: string;
-  /** The pod, if only that is refused. */
-  readonly pod: string | undefined;
-  /** Whether it is one more in a row; otherwise it is known already. */
-  readonly isCounted: boolean;
-  /** The time until the next attempt. */
-  readonly delayMs: number;
-}
-
-interface QueueOptions {
-  readonly maxPatchesPerSecond: number;
-  readonly burst: number;
-  readonly maxDelayMs: number;
-  readonly clock: Clock;
-  readonly random: Random;
-  /** Sets the annotation; resolves to false if it has this value. */
-  readonly patch: (pod: string, due: DuePatch) => Promise<boolean>;
-  /** Asks by a dry run whether a patch of the pod would succeed; resolves to false if the pod is not known. */
-  readonly ask: (pod: string) => Promise<boolean>;
-  /** A pod in the namespace, or in any: each time another one. */
-  readonly anyPod: (namespace: string | undefined) => string | undefined;
-  readonly isHealthy: (what: string) => boolean;
-  /** The pod has waited for too long. */
-  readonly onBehind: (pod: string, waitedMs: number) => void;
-  readonly onFailure: (failure: PatchFailure) => void;
-  /** Nothing speaks against the next patch. */
-  readonly onSuccess: (what: string) => void;
-}
-
 /** What is sent next: the patch of an entry, or a dry run that asks how a scope is. */
 interface Turn {
   readonly lane: Lane;
@@ -115,8 +74,12 @@ interface Turn {
 
 export class PatchQueue {
   readonly #options: QueueOptions;
-  /** By namespace; the one whose turn it is comes first. */
+  /** By namespace. */
   readonly #lanes = new Map<string, Lane>();
+  /** Those that may have something due; the one whose turn it is comes first. */
+  readonly #ready = new Set<Lane>();
+  /** Those that have failed, until they are open and healthy. */
+  readonly #failing = new Set<PatchScope>();
   readonly #everybody: PatchScope;
   readonly #rate: PatchRate;
   readonly #agenda = new Agenda<Entry>();
@@ -143,12 +106,13 @@ export class PatchQueue {
 
   /**
    * An object of these pods has changed.
+   * @param changes when, monotonic ms, by pod.
    * @param delayMs how long the first patch of a pod waits.
    */
-  add(pods: readonly string[], changedAt: number, delayMs: (pod: string) => number): void {
+  add(changes: Iterable<readonly [pod: string, at: number]>, delayMs: (pod: string) => number): void {
     if (this.#isClosed) return;
     const now = this.#options.clock.monotonic();
-    for (const pod of pods) {
+    for (const [pod, changedAt] of changes) {
       const lane = this.#laneOf(pod);
       const known = lane.entries.get(pod);
       const dueAt = Math.max(
@@ -157,13 +121,14 @@ export class PatchQueue {
       );
       if (known) {
         known.changedAt = Math.max(known.changedAt, changedAt);
+        known.changes += 1;
         // An entry that waits keeps its time: otherwise an object that changes all the time would never be delivered.
         if (known.next === 0) continue;
         known.next = 0;
         known.dueAt = dueAt;
         this.#place(known, now);
       } else {
-        const entry = { pod, lane, changedAt, next: 0, dueAt, lookAt: Infinity, isSent: false };
+        const entry = { pod, lane, changedAt, changes: 1, next: 0, dueAt, lookAt: Infinity, isSent: false };
         lane.entries.set(pod, entry);
         this.#place(entry, now);
       }
@@ -187,7 +152,7 @@ export class PatchQueue {
 
   delete(pod: string): void {
     const entry = this.#entryOf(pod);
-    entry?.lane.remove(entry);
+    if (entry) this.#remove(entry);
   }
 
   /** Nothing is sent from now on. */
@@ -195,6 +160,8 @@ export class PatchQueue {
     this.#isClosed = true;
     this.#timer?.cancel();
     this.#lanes.clear();
+    this.#ready.clear();
+    this.#failing.clear();
     this.#agenda.clear();
   }
 
@@ -228,12 +195,8 @@ export class PatchQueue {
   #next(now: number): Turn | undefined {
     if (this.#isClosed || !this.#everybody.isFree(now)) return undefined;
     let repetition: Entry | undefined;
-    for (const [namespace, lane] of this.#lanes) {
-      if (lane.isIdle && this.#options.isHealthy(lane.what)) {
-        this.#lanes.delete(namespace);
-        this.#options.onSuccess(lane.what);
-        continue;
-      }
+    for (const lane of this.#ready) {
+      if (!lane.isDue) this.#ready.delete(lane);
       if (!lane.isFree(now)) continue;
       const [first] = lane.first;
       if (first) return { lane, pod: first.pod, entry: first };
@@ -258,15 +221,17 @@ export class PatchQueue {
   }
 
   #unhealthy(): PatchScope[] {
-    const scopes = [this.#everybody, ...this.#lanes.values()];
-    return scopes.filter(({ what }) => !this.#options.isHealthy(what));
+    const { isHealthy } = this.#options;
+    for (const scope of this.#failing)
+      if (scope.closedUntil === -Infinity && isHealthy(scope.what)) this.#failing.delete(scope);
+    return [...this.#failing].filter(({ what }) => !isHealthy(what));
   }
 
   /** When a scope that is closed or unhealthy is tried again. */
   #nextAttempt(now: number): number {
     const times = this.#unhealthy().map(({ askAt }) => askAt);
-    for (const { first, again, closedUntil } of this.#lanes.values())
-      if (first.size + again.size > 0) times.push(closedUntil);
+    if (this.#ready.size > 0) times.push(this.#everybody.closedUntil);
+    for (const lane of this.#ready) if (this.#failing.has(lane)) times.push(lane.closedUntil);
     const later = times
       .map((time) => Math.max(time, this.#everybody.closedUntil))
       .filter((time) => time > now);
@@ -284,12 +249,15 @@ export class PatchQueue {
     if (isSent || lane.entries.get(pod) !== entry) return;
     const { maxDelayMs, onBehind } = this.#options;
     if (now - changedAt > maxDelayMs) {
-      lane.remove(entry);
+      this.#remove(entry);
       if (next === 0) onBehind(pod, now - changedAt);
       return;
     }
     const tooLateAt = changedAt + maxDelayMs + 1;
-    if (dueAt <= now) lane.place(entry);
+    if (dueAt <= now) {
+      lane.place(entry);
+      this.#ready.add(lane);
+    }
     const lookAt = dueAt <= now ? tooLateAt : Math.min(dueAt, tooLateAt);
     if (lookAt >= entry.lookAt) return;
     entry.lookAt = lookAt;
@@ -302,26 +270,26 @@ export class PatchQueue {
     const ends = scopes.map((scope) => scope.begin());
     if (asks) asks.askAt = now + ASK_AGAIN_MS;
     // The next turn is that of another namespace.
-    const { namespace } = namesIn(pod);
-    this.#lanes.delete(namespace);
-    this.#lanes.set(namespace, lane);
+    this.#ready.delete(lane);
+    this.#ready.add(lane);
     try {
       const isSent = entry ? await this.#patch(entry, now) : await this.#options.ask(pod);
       if (isSent) for (const scope of scopes) this.#succeeded(scope);
     } catch (error) {
-      if (!this.#isClosed) this.#failed(turn, error, now);
+      await this.#failed(turn, error, now);
     } finally {
       for (const end of ends) end();
       if (entry) {
         entry.isSent = false;
         this.#place(entry, this.#options.clock.monotonic());
       }
+      this.#release(lane);
       this.#work();
     }
   }
 
   async #patch(entry: Entry, now: number): Promise<boolean> {
-    const { pod, lane, changedAt, next } = entry;
+    const { pod, lane, changedAt, changes, next } = entry;
     const sinceChangeMs = now - changedAt;
     const repetition = DUE_MS.findLastIndex((dueMs) => sinceChangeMs >= dueMs);
     entry.isSent = true;
@@ -329,7 +297,7 @@ export class PatchQueue {
     const isChanged = await this.#options.patch(pod, { isFirst: next === 0, repetition, sinceChangeMs });
     if (isChanged) this.#notePatch(pod);
     delete entry.refusals;
-    if (entry.changedAt === changedAt) this.#advance(entry, repetition);
+    if (entry.changes === changes) this.#advance(entry, repetition);
     else entry.dueAt = Math.max(entry.dueAt, this.#options.clock.monotonic() + BETWEEN_PATCHES_MS);
     return isChanged;
   }
@@ -339,10 +307,12 @@ export class PatchQueue {
     this.#options.onSuccess(scope.what);
   }
 
-  #failed({ lane, pod, entry }: Turn, error: unknown, sentAt: number): void {
-    const { clock, random, onFailure } = this.#options;
+  async #failed({ lane, pod, entry }: Turn, error: unknown, sentAt: number): Promise<void> {
+    const { clock, random, isAllowed, onFailure } = this.#options;
+    const whose = await whoseIs(error, namesIn(pod), isAllowed);
+    if (this.#isClosed) return;
     const now = clock.monotonic();
-    const whose = whoseIs(error, namesIn(pod).pod);
+    if (whose !== 'nobody') this.#failing.add(whose === 'everybody' ? this.#everybody : lane);
     if (whose !== 'everybody' && apiFailureOf(error)) this.#succeeded(this.#everybody);
     if (whose === 'namespace' || whose === 'everybody') {
       const scope = whose === 'namespace' ? lane : this.#everybody;
@@ -356,7 +326,7 @@ export class PatchQueue {
       // A webhook that is not asked in a dry run says nothing against a patch.
       if (isDryRunRefused(error)) this.#succeeded(lane);
       else lane.askLater(now, error);
-    } else if (whose === 'nobody') lane.remove(entry);
+    } else if (whose === 'nobody') this.#remove(entry);
     else {
       const isCounted = entry.refusals === undefined;
       const delayMs = (entry.refusals ??= new ApiBackoff(random)).after(error);
@@ -370,8 +340,22 @@ export class PatchQueue {
     entry.next = repetition + 1;
     const dueMs = DUE_MS[entry.next];
     const mayBeMissed = entry.changedAt - this.#interruptedAt < LAG_MS;
-    if (dueMs === undefined || !mayBeMissed) entry.lane.remove(entry);
+    if (dueMs === undefined || !mayBeMissed) this.#remove(entry);
     else entry.dueAt = entry.changedAt + dueMs;
+  }
+
+  #remove(entry: Entry): void {
+    entry.lane.remove(entry);
+    this.#release(entry.lane);
+  }
+
+  /** Forgets a lane in which nothing is left to do. */
+  #release(lane: Lane): void {
+    const { isHealthy, onSuccess } = this.#options;
+    if (!lane.isIdle || !isHealthy(lane.what) || this.#isClosed) return;
+    if (lane.namespace !== undefined) this.#lanes.delete(lane.namespace);
+    this.#failing.delete(lane);
+    onSuccess(lane.what);
   }
 
   #laneOf(pod: string): Lane {

@@ -1,13 +1,17 @@
 /**
- * Whose a failed patch is: what else fails like it.
+ * Whose a failed patch is: what else fails like it. Messages quote names, and webhooks write what they like, so only the
+ * status, its reason and its details decide.
  *
- * | answer                                                           | whose                                |
- * |------------------------------------------------------------------|--------------------------------------|
- * | 404; 409 or 422 because of the uid                               | nobody's: the pod no longer exists   |
- * | a webhook or a policy denies it; it names the pod; 409           | the pod's                            |
- * | 401, 429, 502, 503, 504; a redirect or a page; no connection     | everybody's: the API server is away  |
- * | 403 by the authorizer; 500, as when a webhook cannot be reached; | the namespace's, as roles and most   |
- * | none within the time for a patch; anything else                  | webhooks are                         |
+ * | answer                                                               | whose                                |
+ * |----------------------------------------------------------------------|--------------------------------------|
+ * | 404; 422 because of the uid                                          | nobody's: the pod no longer exists   |
+ * | 403, and the API server says that we may not patch in this namespace | the namespace's                      |
+ * | its details name the pod; 403; 409                                   | the pod's                            |
+ * | 401, 429, 502, 503, 504 of the API server or a proxy; a redirect or  | everybody's: the API server is away  |
+ * | a page; no connection                                                |                                      |
+ * | any other 4xx, or one of these of a webhook, which gives no reason   | the pod's                            |
+ * | 500, as when a webhook cannot be reached; none within the time for a | the namespace's, as most webhooks    |
+ * | patch; anything else                                                 | are                                  |
  */
 import { apiFailureOf, type ApiFailure } from 'resilient-watcher/internal';
 
@@ -16,30 +20,46 @@ export type Whose = 'nobody' | 'pod' | 'namespace' | 'everybody';
 /** No answer came in time: perhaps from a webhook that the API server waits for. */
 export class PatchTimeout extends Error {}
 
-/** What the API server says when a webhook or a policy denies a request, whatever the status is. */
-const DENIED = /\bdenied (?:the )?request\b|\bdoes not support dry run\b/;
-
 const AWAY: readonly number[] = [401, 429, 502, 503, 504];
 
-/** @param name the name of the pod. */
-export function whoseIs(error: unknown, name: string): Whose {
+/** @param isAllowed asks the API server whether we may patch pods in the namespace. */
+export async function whoseIs(
+  error: unknown,
+  { namespace, pod }: { readonly namespace: string; readonly pod: string },
+  isAllowed: (namespace: string) => Promise<boolean>,
+): Promise<Whose> {
   const failure = apiFailureOf(error);
   if (!failure) return error instanceof PatchTimeout ? 'namespace' : 'everybody';
-  const { status, message } = failure;
-  if (DENIED.test(message)) return 'pod';
-  if (status < 400 || AWAY.includes(status)) return 'everybody';
-  if (isGone(failure)) return 'nobody';
-  if (status === 403 && message.includes('cannot patch')) return 'namespace';
-  return status === 409 || message.includes(`"${name}"`) ? 'pod' : 'namespace';
+  const { status } = failure;
+  const { kind, reason, name, fields } = statusIn(failure);
+  // The 404 of a proxy is no object.
+  if (status === 404 && typeof failure.body === 'object') return 'nobody';
+  if (status === 422 && fields.includes('metadata.uid')) return 'nobody';
+  // The answers of an authorizer and of an admission plugin are alike.
+  if (status === 403) return (await isAllowed(namespace)) ? 'pod' : 'namespace';
+  if (status === 409 || name === pod) return 'pod';
+  const isOfWebhook = kind === 'Status' && reason === undefined;
+  if (status < 400 || (AWAY.includes(status) && !isOfWebhook)) return 'everybody';
+  return status !== 500 && kind === 'Status' ? 'pod' : 'namespace';
 }
 
 /** Whether a webhook was not asked because of the dry run, so that the answer says nothing about a patch. */
 export function isDryRunRefused(error: unknown): boolean {
-  return apiFailureOf(error)?.message.includes('does not support dry run') === true;
+  const failure = apiFailureOf(error);
+  return failure?.status === 400 && statusIn(failure).reason === 'BadRequest';
 }
 
-function isGone({ status, message, body }: ApiFailure): boolean {
-  // The 404 of a proxy is no object.
-  if (status === 404) return typeof body === 'object';
-  return (status === 409 || status === 422) && /\buid\b/i.test(message);
+/** What a `metav1.Status` says. */
+function statusIn({ body }: ApiFailure): {
+  readonly kind: unknown;
+  readonly reason: unknown;
+  readonly name: unknown;
+  readonly fields: readonly unknown[];
+} {
+  const { kind, reason, details } = Object(body) as { kind?: unknown; reason?: unknown; details?: unknown };
+  const { name, causes } = Object(details) as { name?: unknown; causes?: unknown };
+  const fields = Array.isArray(causes)
+    ? causes.map((cause) => (Object(cause) as { field?: unknown }).field)
+    : [];
+  return { kind, reason: reason === '' ? undefined : reason, name, fields };
 }

@@ -1,5 +1,5 @@
 import type { Clock } from 'resilient-watcher';
-import { withDeadline } from 'resilient-watcher/internal';
+import { statusOf, withDeadline } from 'resilient-watcher/internal';
 import type { ClusterClient } from 'resilient-watcher/kubernetes';
 
 import { ANNOTATION, type MountingPod } from './mounted-objects.js';
@@ -35,4 +35,33 @@ export async function patchPod(
       }),
     { clock, timeoutMs: TIMEOUT_MS, signal, late: () => new PatchTimeout(`it took over ${TIMEOUT_MS} ms`) },
   );
+}
+
+/** Whether we may patch pods in the namespace; a failed request forbids nothing unless it is itself forbidden. */
+export async function mayPatchPods(
+  client: ClusterClient,
+  namespace: string,
+  { clock, signal }: { clock: Clock; signal: AbortSignal },
+): Promise<boolean> {
+  const resourceAttributes = { namespace, verb: 'patch', resource: 'pods' };
+  try {
+    const answer = await withDeadline(
+      (inTime) =>
+        client.request({
+          method: 'POST',
+          path: '/apis/authorization.k8s.io/v1/selfsubjectaccessreviews',
+          body: {
+            apiVersion: 'authorization.k8s.io/v1',
+            kind: 'SelfSubjectAccessReview',
+            spec: { resourceAttributes },
+          },
+          signal: inTime,
+        }),
+      { clock, timeoutMs: TIMEOUT_MS, signal, late: () => new PatchTimeout(`it took over ${TIMEOUT_MS} ms`) },
+    );
+    const { status } = Object(answer) as { status?: unknown };
+    return (Object(status) as { allowed?: unknown }).allowed !== false;
+  } catch (error) {
+    return statusOf(error) !== 403;
+  }
 }

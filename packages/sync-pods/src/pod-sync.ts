@@ -15,8 +15,9 @@ import { MountIndex } from './mount-index.js';
 import { mountingPod, type MountingPod, type ObjectKind } from './mounted-objects.js';
 import { ObjectFollower, type FollowerStep } from './object-follower.js';
 import { namesIn } from './patch-lane.js';
-import { PatchQueue, type DuePatch } from './patch-queue.js';
-import { patchPod } from './pod-patch.js';
+import { PatchQueue } from './patch-queue.js';
+import type { DuePatch } from './patch-queue-options.js';
+import { mayPatchPods, patchPod } from './pod-patch.js';
 import { podSyncTelemetry, type PodSyncEvents } from './pod-sync-events.js';
 import {
   resolvePodSyncOptions,
@@ -45,6 +46,9 @@ export interface PodSyncStatus extends ComponentStatus {
   /** How many pods have waited for too long. */
   readonly behind: number;
 }
+
+/** An object of this pod has changed, at this time, monotonic ms. */
+type Change = readonly [pod: string, at: number];
 
 const DEFAULT_SELECTOR = 'resilient-watcher.dev/sync=true';
 const UNFINISHED = 'status.phase!=Succeeded,status.phase!=Failed';
@@ -99,6 +103,8 @@ export class PodSync extends Component<PodSyncEvents, PodSyncStatus> {
         return pods[Math.floor(resolved.random() * pods.length)];
       },
       isHealthy: (what) => this.#health.isHealthyAt(what),
+      isAllowed: (namespace) =>
+        mayPatchPods(this.#client, namespace, { clock: resolved.clock, signal: this.lifetime.signal }),
       onBehind: (pod, waitedMs) => {
         this.#behind += 1;
         this.dispatch('behind', { ...namesIn(pod), waitedMs });
@@ -154,7 +160,8 @@ export class PodSync extends Component<PodSyncEvents, PodSyncStatus> {
       const key = `${kind}/${name}`;
       const now = this.#options.clock.monotonic();
       if (this.#index.version(key) === version) return false;
-      this.#add(this.#index.setObject(key, version, this.#listed.has(scope) ? now : undefined), now);
+      const pods = this.#index.setObject(key, version, this.#listed.has(scope) ? now : undefined);
+      this.#add(pods.map((pod) => [pod, now]));
       return true;
     };
     const listed = (objects: ReadonlyMap<string, string>): boolean => {
@@ -165,10 +172,9 @@ export class PodSync extends Component<PodSyncEvents, PodSyncStatus> {
       if (this.#listed.has(scope)) return isNew;
       this.#listed.add(scope);
       // Pods that were listed before it.
-      const outdated = this.#index
-        .podsIn(namespace)
-        .filter((name) => this.#isOutdated(this.#index.pod(name)));
-      this.#add(outdated, this.#options.clock.monotonic());
+      const now = this.#options.clock.monotonic();
+      const pods = this.#index.podsIn(namespace);
+      this.#add(pods.filter((name) => this.#isOutdated(this.#index.pod(name))).map((name) => [name, now]));
       return isNew;
     };
     return this.#follow({
@@ -182,6 +188,12 @@ export class PodSync extends Component<PodSyncEvents, PodSyncStatus> {
 
   #followPods(namespace: string | undefined): Promise<void> {
     const { namespaces, selector = namespaces ? undefined : DEFAULT_SELECTOR } = this.#options;
+    const set = (pods: readonly (readonly [name: string, pod: MountingPod | undefined])[]): boolean => {
+      const changes: Change[] = [];
+      const news = pods.filter(([name, pod]) => this.#setPod(name, pod, changes));
+      this.#add(changes);
+      return news.length > 0;
+    };
     return this.#follow<MountingPod>({
       resource: 'pods',
       namespace,
@@ -191,19 +203,20 @@ export class PodSync extends Component<PodSyncEvents, PodSyncStatus> {
       },
       read: (pod) => mountingPod(pod, this.#kinds),
       onList: (pods) => {
-        let isNew = false;
-        for (const name of this.#index.podsIn(namespace))
-          if (!pods.has(name)) isNew = this.#setPod(name, undefined) || isNew;
-        for (const [name, pod] of pods) isNew = this.#setPod(name, pod) || isNew;
+        const gone = this.#index.podsIn(namespace).filter((name) => !pods.has(name));
+        const isNew = set([...gone.map((name) => [name, undefined] as const), ...pods]);
         this.#listed.add(scopeOf('pods', namespace));
         return isNew;
       },
-      onChange: (name, pod) => void this.#setPod(name, pod),
+      onChange: (name, pod) => void set([[name, pod]]),
     });
   }
 
-  /** Returns whether that was not known. */
-  #setPod(name: string, pod: MountingPod | undefined): boolean {
+  /**
+   * Returns whether that was not known.
+   * @param changes is extended by this pod, if it has to be patched.
+   */
+  #setPod(name: string, pod: MountingPod | undefined, changes: Change[]): boolean {
     const known = this.#index.setPod(name, pod);
     if (!pod || (known && known.uid !== pod.uid)) this.#queue.delete(name);
     if (!pod) return known !== undefined;
@@ -213,7 +226,7 @@ export class PodSync extends Component<PodSyncEvents, PodSyncStatus> {
     const now = this.#options.clock.monotonic();
     // Its annotation is out of date, or kubelet may have mounted the old version of an object before we knew the pod.
     const changedAt = this.#isOutdated(pod) ? now : this.#index.recentChange(pod, now);
-    if (changedAt !== undefined) this.#add([name], changedAt);
+    if (changedAt !== undefined) changes.push([name, changedAt]);
     return true;
   }
 
@@ -228,13 +241,13 @@ export class PodSync extends Component<PodSyncEvents, PodSyncStatus> {
     return isKnown && digest !== this.#index.digestOf(pod);
   }
 
-  #add(pods: readonly string[], changedAt: number): void {
-    if (pods.length === 0) return;
+  #add(changes: readonly Change[]): void {
+    if (changes.length === 0) return;
     const { random, splayMs } = this.#options;
     // Each replica begins elsewhere, and skips the pods that it sees patched by another.
-    const first = Math.floor(random() * pods.length);
-    const rotated = [...pods.slice(first), ...pods.slice(0, first)];
-    this.#queue.add(rotated, changedAt, (pod) => (splayMs === 0 ? 0 : splayMs * this.#placeOf(pod)));
+    const first = Math.floor(random() * changes.length);
+    const rotated = [...changes.slice(first), ...changes.slice(0, first)];
+    this.#queue.add(rotated, (pod) => (splayMs === 0 ? 0 : splayMs * this.#placeOf(pod)));
   }
 
   /** From 0 to 1: where in the splay a pod is, in every replica the same. */

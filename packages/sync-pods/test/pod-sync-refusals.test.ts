@@ -5,7 +5,7 @@ import { FakeClock } from 'resilient-watcher/testing';
 import { describe, expect, onTestFinished, test } from 'vitest';
 
 import { ANNOTATION } from './support/pod-sync-scene.js';
-import { answered, MemoryCluster, type Refusal } from './support/memory-cluster.js';
+import { answered, MemoryCluster, type Reason, type Refusal } from './support/memory-cluster.js';
 
 const MANY = Array.from({ length: 40 }, (_, number) => `web-${number}`);
 
@@ -13,8 +13,9 @@ const FAILING_WEBHOOK =
   'Internal error occurred: failed calling webhook "w.example.com": failed to call webhook: Post "https://w.shop.svc:443/": dial tcp 10.0.0.1:443: connect: connection refused';
 const denied = (name: string): string =>
   `pods "${name}" is forbidden: violates PodSecurity "restricted:latest"`;
-const forbidden = (name: string, namespace: string): string =>
-  `pods "${name}" is forbidden: User "sync" cannot patch resource "pods" in API group "" in the namespace "${namespace}"`;
+/** A webhook need not give a reason. */
+const byWebhook = {};
+const namesPod = { reason: 'Invalid', details: { name: 'web-0', kind: 'pods' } };
 
 interface Retry {
   readonly message: string;
@@ -62,7 +63,10 @@ describe('a namespace whose pods cannot be patched', () => {
   test.each<[string, (signal: AbortSignal) => Refusal]>([
     ['because a webhook cannot be reached (500)', () => [500, FAILING_WEBHOOK]],
     ['because a webhook does not answer', (signal) => never(signal)],
-    ['because a webhook denies it with 503', () => [503, 'admission webhook "w" denied the request: no']],
+    [
+      'because a webhook denies it with 503',
+      () => [503, 'admission webhook "w" denied the request: no', byWebhook],
+    ],
     ['because the answer is 500', () => [500, '']],
   ])('%s, does not delay the others', async (_what, refusal) => {
     const { clock, cluster, sync } = await scene(
@@ -109,19 +113,27 @@ describe('a namespace whose pods cannot be patched', () => {
 });
 
 describe('a pod that is refused', () => {
-  test.each<[string, number, string]>([
+  test.each<[string, number, string, Reason?]>([
     [
       'by a policy (422)',
       422,
       `pods "web-0" is forbidden: ValidatingAdmissionPolicy 'p' with binding 'b' denied request: no`,
+      namesPod,
     ],
+    ['by a policy that says it is a matter of authentication (401)', 401, 'no', namesPod],
     ['by Pod Security (403)', 403, denied('web-0')],
-    ['by a webhook (400)', 400, 'admission webhook "w" denied the request: no'],
-    ['by a webhook (429)', 429, 'admission webhook "w" denied the request: too many'],
-    ['with 500 and its name', 500, 'Internal error occurred: pods "web-0" is odd'],
-  ])('%s is named and does not concern the others, nor health', async (_what, status, message) => {
+    ['by a webhook (400)', 400, 'admission webhook "w" denied the request: no', byWebhook],
+    [
+      'by a webhook (403)',
+      403,
+      'admission webhook "w" denied the request: you cannot patch "web-1"',
+      byWebhook,
+    ],
+    ['by a webhook (429)', 429, 'admission webhook "w" denied the request: too many', byWebhook],
+    ['with 500 and its name', 500, 'Internal error occurred: it is odd', namesPod],
+  ])('%s is named and does not concern the others, nor health', async (_what, status, message, rest) => {
     const { clock, cluster, sync, retries, events } = await scene({ shop: MANY });
-    cluster.refuse = ({ name }) => (name === 'web-0' ? [status, message] : undefined);
+    cluster.refuse = ({ name }) => (name === 'web-0' ? [status, message, rest] : undefined);
     cluster.change('shop');
     await clock.advance(100_000);
     expect(sync.status()).toMatchObject({ synced: MANY.length - 1, behind: 1, healthy: true });
@@ -145,29 +157,45 @@ describe('a pod that is refused', () => {
     await until(() => sync.status().healthy);
   });
 
-  test('with 409 is tried again, and not forgotten', async () => {
-    const { cluster, sync, retries, until } = await scene({ shop: ['web-0'] });
-    const message =
-      'Operation cannot be fulfilled on pods "web-0": the object has been modified; please apply your changes to the latest version and try again';
+  test.each(['web-0', 'uid-generator-0'])('with 409 is tried again, and not forgotten: %s', async (pod) => {
+    const { cluster, sync, retries, until } = await scene({ shop: [pod] });
+    const message = `Operation cannot be fulfilled on pods "${pod}": the object has been modified; please apply your changes to the latest version and try again`;
     let conflicts = 2;
     cluster.refuse = () => ((conflicts -= 1) >= 0 ? [409, message] : undefined);
     cluster.change('shop');
     await until(() => sync.status().synced === 1);
     expect(retries.map((retry) => retry.message)).toEqual(
-      Array(2).fill(`Cannot patch pod shop/web-0: ${message} (409)`),
+      Array(2).fill(`Cannot patch pod shop/${pod}: ${message} (409)`),
     );
   });
 
-  test.each<[number, string]>([
+  test('because of a label that is not valid is tried again, although the message quotes a uid', async () => {
+    const { cluster, sync, until } = await scene({ shop: ['web-0'] });
+    const details = { name: 'web-0', kind: 'Pod', causes: [{ field: 'metadata.labels' }] };
+    let refusals = 2;
+    cluster.refuse = () =>
+      (refusals -= 1) >= 0 ? [422, 'metadata.labels: Invalid value: "the uid"', { details }] : undefined;
+    cluster.change('shop');
+    await until(() => sync.status().synced === 1);
+  });
+
+  test.each<[number, string, Reason?]>([
     [404, 'pods "web-0" not found'],
-    [422, 'Pod "web-0" is invalid: metadata.uid: Invalid value: "u": field is immutable'],
     [
-      409,
-      'Operation cannot be fulfilled on pods "web-0": Precondition failed: UID in precondition: a, UID in object meta: b',
+      422,
+      'Pod "web-0" is invalid: metadata.uid: Invalid value: "u": field is immutable',
+      {
+        reason: 'Invalid',
+        details: {
+          name: 'web-0',
+          kind: 'Pod',
+          causes: [{ reason: 'FieldValueInvalid', field: 'metadata.uid' }],
+        },
+      },
     ],
-  ])('because it is gone (%d) is no failure, and not tried again', async (status, message) => {
+  ])('because it is gone (%d) is no failure, and not tried again', async (status, message, rest) => {
     const { clock, cluster, sync, retries } = await scene({ shop: ['web-0'] });
-    cluster.refuse = () => [status, message];
+    cluster.refuse = () => [status, message, rest];
     cluster.change('shop');
     await clock.advance(60_000);
     expect(cluster.patches).toHaveLength(1);
@@ -187,7 +215,7 @@ describe('a pod that is refused', () => {
 describe('health', () => {
   test('without permission says so until it is granted, although no pod waits any more', async () => {
     const { clock, cluster, sync, retries, events, until } = await scene({ shop: MANY });
-    cluster.refuse = ({ name, namespace }) => [403, forbidden(name, namespace)];
+    cluster.forbidden.add('shop');
     cluster.change('shop');
     await until(() => sync.status().behind === MANY.length);
     await clock.advance(300_000);
@@ -196,7 +224,7 @@ describe('health', () => {
     // One for each attempt of the namespace, not for each pod.
     expect(retries.length).toBeLessThan(30);
     expect(cluster.patches.at(-1)).toMatchObject({ namespace: 'shop', isDryRun: true });
-    cluster.refuse = () => undefined;
+    cluster.forbidden.clear();
     await until(() => sync.status().healthy);
     expect(events.at(-1)).toBe('healthy');
     expect(cluster.annotation('shop', 'web-0')).toBeUndefined();
@@ -244,16 +272,18 @@ describe('health', () => {
     cluster.change('shop');
     await until(() => !sync.status().healthy && sync.status().waiting === 0);
     cluster.refuse = ({ isDryRun }) =>
-      isDryRun ? [400, 'admission webhook "w" does not support dry run'] : undefined;
+      isDryRun
+        ? [400, 'admission webhook "w" does not support dry run', { reason: 'BadRequest' }]
+        : undefined;
     await until(() => sync.status().healthy);
   });
 
   test('is not lost by a 403 that passes, which advises nothing', async () => {
     const { cluster, sync, retries, until } = await scene({ shop: ['web-0'] });
-    let refusals = 2;
-    cluster.refuse = ({ name, namespace }) =>
-      (refusals -= 1) >= 0 ? [403, forbidden(name, namespace)] : undefined;
+    cluster.forbidden.add('shop');
     cluster.change('shop');
+    await until(() => retries.length > 1);
+    cluster.forbidden.clear();
     await until(() => sync.status().synced === 1);
     expect(retries).toHaveLength(2);
     for (const { message, code } of retries) {

@@ -85,6 +85,11 @@ describe('an update', () => {
 
     await server.refuse();
     update('app', 'newer');
+    // Until the watches that follow are refused.
+    await until(async () => {
+      await clock.advance(100);
+      expect(running.status().lastError).not.toBeNull();
+    });
     await server.listen();
     await until(async () => {
       await clock.advance(100);

@@ -10,8 +10,15 @@ interface Patch {
   readonly signal: AbortSignal;
 }
 
-/** What an API server answers to a patch instead: a status and a message, or anything else that fails. */
-export type Refusal = readonly [status: number, message: string] | Error | Promise<never> | undefined;
+/** The rest of a `metav1.Status`: what an API server gives, unless it is the answer of a webhook. */
+export interface Reason {
+  readonly reason?: string;
+  readonly details?: object;
+}
+
+/** What an API server answers to a patch instead, or anything else that fails. */
+export type Refusal =
+  readonly [status: number, message: string, rest?: Reason | undefined] | Error | Promise<never> | undefined;
 
 interface Stored {
   metadata: {
@@ -23,15 +30,36 @@ interface Stored {
   };
 }
 
+const REASONS: Readonly<Record<number, string>> = {
+  401: 'Unauthorized',
+  403: 'Forbidden',
+  404: 'NotFound',
+  409: 'Conflict',
+  422: 'Invalid',
+  429: 'TooManyRequests',
+  500: 'InternalError',
+  503: 'ServiceUnavailable',
+};
+
 /** A failed answer, as client-node throws it. */
-export const answered = (code: number, message: string): Error =>
-  Object.assign(new Error(message), { code, headers: {}, body: JSON.stringify({ kind: 'Status', message }) });
+export const answered = (
+  code: number,
+  message: string,
+  rest: Reason = { reason: REASONS[code] ?? '' },
+): Error =>
+  Object.assign(new Error(message), {
+    code,
+    headers: {},
+    body: JSON.stringify({ kind: 'Status', code, message, ...rest }),
+  });
 
 /** An API server in memory, which answers at once: ConfigMaps `app`, and pods that mount them. */
 export class MemoryCluster implements ClusterClient {
   /** Every patch that was sent. */
   readonly patches: Patch[] = [];
   refuse: (patch: Patch) => Refusal = () => undefined;
+  /** The namespaces in which nobody may patch. */
+  readonly forbidden = new Set<string>();
   #version = 1;
   readonly #objects = new Map<string, Stored>();
   readonly #watches = new Set<{ readonly prefix: string; readonly push: (line: string) => void }>();
@@ -73,9 +101,15 @@ export class MemoryCluster implements ClusterClient {
         items: items.map(([, object]) => object),
       };
     }
+    if (kind === '' && method === 'POST') {
+      const { spec } = body as { spec: { resourceAttributes: { namespace: string } } };
+      return { status: { allowed: !this.forbidden.has(spec.resourceAttributes.namespace) } };
+    }
     const patch = { namespace, name, isDryRun: searchParams.get('dryRun') === 'All', signal };
     this.patches.push(patch);
-    const refusal = await this.refuse(patch);
+    const refusal = this.forbidden.has(namespace)
+      ? answered(403, `pods "${name}" is forbidden: User "sync" cannot patch resource "pods"`)
+      : await this.refuse(patch);
     if (refusal) throw refusal instanceof Error ? refusal : answered(...refusal);
     const pod = this.#objects.get(`pods/${namespace}/${name}`);
     if (!pod) throw answered(404, `pods "${name}" not found`);
