@@ -157,6 +157,19 @@ describe('the source tree', () => {
   });
 });
 
+test('what a platform lacks is not imported by name, which would end a program there before its first line', () => {
+  const LACKING = /^([gs]et(e?[ug]id|groups)|initgroups|execve)$/;
+  const wrong = SOURCES.flatMap(([name, folder]) =>
+    filesOf(folder).flatMap((file) =>
+      [...codeOf(folder, file).matchAll(/import\s*\{([^}]*)\}\s*from\s*'(?:node:)?(?:process|os)'/g)]
+        .flatMap(([, names = '']) => names.split(',').map((each) => each.trim().split(' ')[0] ?? ''))
+        .filter((imported) => LACKING.test(imported))
+        .map((imported) => `${name}: ${file} imports ${imported}`),
+    ),
+  );
+  expect(wrong).toEqual([]);
+});
+
 describe('the packages', () => {
   const others = packages.slice(1);
   /** What a file imports, with the names, if it gives any. */

@@ -1,57 +1,124 @@
+/**
+ * Examines certificates for a diagnosis, by what `TlsFiles` does with them:
+ *
+ * | at the path                                     | is examined as                                  |
+ * |-------------------------------------------------|-------------------------------------------------|
+ * | a directory with `tls.crt` or `tls.key`         | a set, which has to be whole                    |
+ * | `NAME.crt` beside `NAME.key`                    | a pair                                          |
+ * | a file with certificates and a private key      | a credential bundle                             |
+ * | other certificates                              | a CA bundle, or the chain of a pair             |
+ * | `.crt` and `.pem` without PEM (DER, empty)      | a certificate that cannot be read               |
+ */
 import nodeFileSystem from 'node:fs';
 import { readdir } from 'node:fs/promises';
+import { basename, dirname, extname } from 'node:path';
 
-import { isoTime } from '../core/ports/clock.js';
+import { systemClock } from '../core/ports/clock.js';
 import { told } from '../core/ports/platform-path.js';
+import { systemRandom } from '../core/ports/random.js';
 import { run } from '../core/scheduling/steps.js';
 import { within } from '../fs/absolute-path.js';
 import { lookupsOf, read } from '../fs/calls.js';
-import { validityOf, type Chain } from './certificates.js';
+import { stableRead } from '../fs/stable-read.js';
+import { targetAt } from '../fs/targets/target-at.js';
+import { validityOf } from './certificates.js';
 import { inspectChain, whyExpired } from './chain.js';
-import { parseCertificates } from './pem.js';
+import { hasPrivateKey, parseCertificates } from './pem.js';
+import { TlsError } from './tls-error.js';
+import { tlsLayout, type TlsPaths } from './tls-paths.js';
+import { expiredError, MAX_BYTES, parseSet } from './tls-set.js';
 
-/** Larger files are bundles of public authorities, or no certificates. */
-const MAX_BYTES = 65_536;
+const BEGIN = '-----BEGIN ';
 
 /** A mounted certificate has a few files beside it. */
 const MAX_FILES = 16;
 
-/** What is wrong with certificates: which have expired, and what only some clients reject. */
-export interface CertificateProblems {
-  readonly expired: readonly string[];
-  readonly warnings: readonly string[];
+const LIMITS = { maxContentBytes: MAX_BYTES, maxTotalBytes: 64 * MAX_BYTES, maxFiles: 1_000 };
+
+/** Why a set is not used, or what only some clients reject about it. */
+export interface CertificateProblem {
+  readonly kind: 'rejected' | 'expired' | 'chain';
+  readonly message: string;
 }
 
-/** What is wrong with the certificates in a file, or in the files of a directory. */
-export async function examineCertificates(path: string, now: number): Promise<CertificateProblems> {
-  const entries = await readdir(path).catch(() => undefined);
-  const files = entries?.slice(0, MAX_FILES).map((entry) => told(within(path, entry))) ?? [path];
-  const found = await Promise.all(files.map((file) => problemsIn(file, now)));
-  return {
-    expired: found.flatMap(({ expired }) => expired),
-    warnings: found.flatMap(({ warnings }) => warnings),
-  };
+/**
+ * What is wrong with the certificates in a file, or in the files of a directory.
+ * @param path absolute.
+ * @param realPath every link resolved; for a volume, its revision.
+ */
+export async function examineCertificates(
+  path: string,
+  realPath: string,
+  now: number,
+): Promise<CertificateProblem[]> {
+  const entries = await readdir(realPath).catch(() => undefined);
+  const names = (entries ?? [basename(path)]).filter((name) => !name.startsWith('..'));
+  const directory = entries ? path : dirname(path);
+  const siblings = entries ?? (await readdir(directory).catch(() => []));
+  const pairs = [...new Set(names.map((name) => basename(name, extname(name))))]
+    .filter((stem) => siblings.includes(`${stem}.crt`) && siblings.includes(`${stem}.key`))
+    .map((stem) => ({ cert: at(directory, `${stem}.crt`), key: at(directory, `${stem}.key`) }));
+  const isSecret = entries?.some((name) => name === 'tls.crt' || name === 'tls.key');
+  const problems = await Promise.all([
+    ...(isSecret ? [inSet(path, now)] : []),
+    ...pairs.map((pair) => inSet(pair, now)),
+    ...names.slice(0, MAX_FILES).map((name) => {
+      const file = at(directory, name);
+      return inFile(file, entries ? at(realPath, name) : realPath, now);
+    }),
+  ]);
+  return [...new Map(problems.flat().map((problem) => [problem.message, problem])).values()];
 }
 
-async function problemsIn(file: string, now: number): Promise<CertificateProblems> {
-  const chain = await chainIn(file);
-  if (!chain) return { expired: [], warnings: [] };
-  if (chain[0].ca) return { expired: [whyExpired(file, chain, now) ?? []].flat(), warnings: [] };
-  const { expiresAt } = validityOf(chain[0]);
-  const message = `the certificate in "${file}" expired at ${isoTime(expiresAt)}`;
-  return {
-    expired: expiresAt > now ? [] : [message],
-    warnings: inspectChain(file, chain, now).warnings,
-  };
+function at(directory: string, name: string): string {
+  return told(within(directory, name));
 }
 
-/** The certificates of a PEM file; undefined if it has none, or one that cannot be parsed. */
-async function chainIn(path: string): Promise<Chain | undefined> {
+async function inSet(given: string | TlsPaths, now: number): Promise<CertificateProblem[]> {
+  const layout = tlsLayout(given);
+  try {
+    const ports = { fs: nodeFileSystem, clock: systemClock, random: systemRandom };
+    const snapshot = await stableRead(targetAt(layout.target, LIMITS), ports);
+    const path = [layout.target].flat().join(', ');
+    const parsing = { now, path, revision: undefined, previous: undefined, expiryWarningMs: 0 };
+    return parseSet(layout.locate(snapshot), parsing).warnings.map((message) => ({ kind: 'chain', message }));
+  } catch (error) {
+    return problemOf(error);
+  }
+}
+
+async function inFile(path: string, realPath: string, now: number): Promise<CertificateProblem[]> {
   try {
     // Without waiting: /proc has files that are read like pipes.
-    const reading = await run(read(lookupsOf(nodeFileSystem, false), path, MAX_BYTES));
-    return reading?.bytes && parseCertificates(path, Buffer.from(reading.bytes), 'ERR_TLS_PEM');
-  } catch {
-    return undefined;
+    const reading = await run(read(lookupsOf(nodeFileSystem, false), realPath, MAX_BYTES));
+    if (!reading?.bytes) return [];
+    const bytes = Buffer.from(reading.bytes);
+    const text = bytes.toString('latin1');
+    // cert-manager writes an empty one if the issuer has no CA.
+    if (basename(path) === 'ca.crt' && text.trim() === '') return [];
+    const isOther = extname(path) === '.pem' ? text.includes(BEGIN) : extname(path) !== '.crt';
+    if (isOther && !text.includes(`${BEGIN}CERTIFICATE-`) && !text.includes(`${BEGIN}X509 CERTIFICATE-`))
+      return [];
+    if (hasPrivateKey(bytes)) return await inSet(path, now);
+    const chain = parseCertificates(path, bytes, 'ERR_TLS_PEM');
+    if (chain[0].ca) {
+      const message = whyExpired(path, chain, now);
+      return message === undefined ? [] : [{ kind: 'expired', message }];
+    }
+    const { expiresAt } = validityOf(chain[0]);
+    const { warnings } = inspectChain(path, chain, now);
+    return [
+      ...(expiresAt <= now ? problemOf(expiredError(path, { expiresAt })) : []),
+      ...warnings.map((message) => ({ kind: 'chain', message }) as const),
+    ];
+  } catch (error) {
+    return problemOf(error);
   }
+}
+
+/** What cannot be read is found in other ways; a passphrase is not known here. */
+function problemOf(error: unknown): CertificateProblem[] {
+  if (!(error instanceof TlsError) || error.message.includes('is protected by a passphrase')) return [];
+  const { code, message } = error;
+  return [{ kind: code === 'ERR_TLS_EXPIRED' ? 'expired' : 'rejected', message }];
 }

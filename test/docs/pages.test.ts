@@ -25,6 +25,22 @@ function linksOf(page: string): Link[] {
   });
 }
 
+/** The paths of files that a page names in code spans. Those of the page's package begin in its folder, or in its `src`. */
+function filesNamedOn(page: string): string[] {
+  const folder = /^packages\/[\w-]+\//.exec(page)?.[0] ?? '';
+  const text = textOf(page).replace(/^ *```[\s\S]*?^ *```$/gm, '');
+  const named = [...text.matchAll(/`((?:[\w.-]+\/)+[\w.-]+\.(?:ts|mts|mjs|js))`/g)].map(
+    ([, path = '']) => path,
+  );
+  return named.filter(
+    (path) => OWN.test(path) && !['', folder, 'src/'].some((place) => existsSync(join(root, place, path))),
+  );
+}
+
+/** The folders that have programs. Other paths are those of a reader's project. */
+const OWN =
+  /^(\.ci|\.github|deploy|examples|packages|site|src|test|tools|core|fs|watch|write|token|secret|config|tls|kubernetes|telemetry|testing)\//;
+
 /** The anchors that GitHub gives to the headings of a page. */
 function anchorsOf(page: string): string[] {
   return [...textOf(page).matchAll(/^#+ (.+)$/gm)].map(([, heading = '']) =>
@@ -44,6 +60,10 @@ describe.each(pages)('%s', (page) => {
         !existsSync(join(root, path)) || (anchor !== undefined && !anchorsOf(path).includes(anchor)),
     );
     expect(dead).toEqual([]);
+  });
+
+  test('names files that exist', () => {
+    expect(filesNamedOn(page)).toEqual([]);
   });
 
   test('has no table that a blank line cuts in two', () => {

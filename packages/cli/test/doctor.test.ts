@@ -1,5 +1,6 @@
 /** `doctor` of paths, tokens, certificates and manifests. */
 import { spawnSync } from 'node:child_process';
+import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { existsSync, mkdirSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 
@@ -153,12 +154,64 @@ test('an expired certificate is found in its file and in its directory', async (
   mkdirSync(directory);
   writeFileSync(join(directory, 'ca.crt'), authority.cert);
   expect((await doctor(directory)).ids).toEqual([]);
-  const { cert } = await createServerPair(authority, expired);
+  const { cert, key } = await createServerPair(authority, expired);
   writeFileSync(join(directory, 'tls.crt'), cert);
+  writeFileSync(join(directory, 'tls.key'), key);
   for (const path of [directory, join(directory, 'tls.crt')]) {
     const { code, ids } = await doctor(path);
     expect([code, ids]).toEqual([4, ['CERTIFICATE_EXPIRED']]);
   }
+});
+
+const signer = new CertificateSigner();
+const [one, other] = [signer.issue({ dnsNames: ['a'] }), signer.issue({ dnsNames: ['a'] })];
+const der = new X509Certificate(one.chain).raw;
+const later = signer.issue({ dnsNames: ['a'], notBefore: Date.now() + 3_600_000 });
+const locked = createPrivateKey(one.key).export({
+  type: 'pkcs8',
+  format: 'pem',
+  cipher: 'aes-256-cbc',
+  passphrase: 'x',
+});
+
+test.each<[string, Record<string, string | Buffer>, RegExp | undefined]>([
+  ['a pair', { 'tls.crt': one.chain, 'tls.key': one.key, 'ca.crt': '\n' }, undefined],
+  ['a locked key', { 'tls.crt': one.chain, 'tls.key': locked }, undefined],
+  ['a key of another pair', { 'tls.crt': one.chain, 'tls.key': other.key }, /is not that of the first cert/],
+  ['the same by other names', { 'a.crt': one.chain, 'a.key': other.key }, /is not that of the first cert/],
+  ['a certificate without its key', { 'tls.crt': one.chain }, /no file ".*tls\.key"/],
+  ['a key without its certificate', { 'tls.key': one.key }, /no file ".*tls\.crt"/],
+  ['DER', { 'tls.crt': der, 'tls.key': one.key }, /convert DER to PEM/],
+  ['an empty certificate', { 'tls.crt': '', 'tls.key': one.key }, /tls\.crt" is empty/],
+  ['an empty key', { 'tls.crt': one.chain, 'tls.key': '' }, /tls\.key" is empty/],
+  ['the text "null"', { 'tls.crt': one.chain, 'tls.key': 'null' }, /contains no private key/],
+  ['a CA bundle in DER', { 'tls.crt': one.chain, 'tls.key': one.key, 'ca.crt': der }, /ca\.crt" contains no/],
+  ['a CA bundle alone in DER', { 'ca.crt': der }, /ca\.crt" contains no certificate/],
+  ['a pair of tomorrow', { 'tls.crt': later.chain, 'tls.key': later.key }, /not valid before/],
+  ['a bundle', { 'credential-bundle.pem': `${one.key}${one.chain}` }, undefined],
+  [
+    'a bundle of two pairs',
+    { 'credential-bundle.pem': `${other.key}${one.chain}` },
+    /is not that of the first/,
+  ],
+  ['other keys and no certificate', { 'key.pem': one.key, 'app.yaml': 'a: 1' }, undefined],
+])('of the certificates in a volume it says what TlsFiles says: %s', async (_, files, reason) => {
+  const volume = new KubeletVolume(join(temporaryDirectory(), 'tls'));
+  volume.publish(files);
+  const { code, page } = await doctor(volume.directory);
+  const [found, ...others] = page.findings;
+  expect(others).toEqual([]);
+  expect([code, found?.id]).toEqual(reason ? [3, 'CERTIFICATE_REJECTED'] : [0, undefined]);
+  expect(found?.message ?? '').toMatch(reason ?? '');
+});
+
+test('a certificate given alone is examined with the key beside it, and one that is mounted alone without', async () => {
+  const directory = temporaryDirectory();
+  writeFileSync(join(directory, 'server.crt'), one.chain);
+  expect((await doctor(join(directory, 'server.crt'))).ids).toEqual([]);
+  writeFileSync(join(directory, 'server.key'), other.key);
+  for (const name of ['server.crt', 'server.key'])
+    expect((await doctor(join(directory, name))).ids).toEqual(['CERTIFICATE_REJECTED']);
 });
 
 test('a chain that some clients reject is worth a note, and a CA bundle that has expired is more', async () => {
@@ -167,7 +220,9 @@ test('a chain that some clients reject is worth a note, and a CA bundle that has
   const directory = join(temporaryDirectory(), 'tls');
   mkdirSync(directory);
   const expired = new CertificateSigner({ name: 'old', issuer: root, clock });
-  writeFileSync(join(directory, 'tls.crt'), expired.issue({ notBefore: Date.now() - 1_000 }).chain);
+  const { chain, key } = expired.issue({ notBefore: Date.now() - 1_000 });
+  writeFileSync(join(directory, 'tls.crt'), chain);
+  writeFileSync(join(directory, 'tls.key'), key);
   const old = new CertificateSigner({ name: 'old', clock }).certificate;
   writeFileSync(join(directory, 'ca.crt'), `${old}${root.certificate}`);
   const { code, ids, page } = await doctor(directory);

@@ -68,7 +68,7 @@ export async function diagnose(
     ),
     ...limitFindings(inotify),
     ...(isFound && end.stat.isFile() ? await tokenFindings(end.path, now, audiences) : []),
-    ...(realPath === null ? [] : await certificateFindings(realPath, now)),
+    ...(realPath === null ? [] : await certificateFindings(target, realPath, now)),
     ...skewFindings(target, revisionAt, now),
   ];
   return {
@@ -155,12 +155,15 @@ function staleFindings(stale: Examination['stale']): Finding[] {
   }
 }
 
-async function certificateFindings(realPath: string, now: number): Promise<Finding[]> {
-  const { expired, warnings } = await examineCertificates(realPath, now);
-  return [
-    ...expired.map((message) => finding('CERTIFICATE_EXPIRED', message)),
-    ...warnings.map((message) => finding('CERTIFICATE_CHAIN', message)),
-  ];
+const CERTIFICATE_FINDINGS = {
+  rejected: 'CERTIFICATE_REJECTED',
+  expired: 'CERTIFICATE_EXPIRED',
+  chain: 'CERTIFICATE_CHAIN',
+} as const;
+
+async function certificateFindings(path: string, realPath: string, now: number): Promise<Finding[]> {
+  const problems = await examineCertificates(path, realPath, now);
+  return problems.map(({ kind, message }) => finding(CERTIFICATE_FINDINGS[kind], message));
 }
 
 function limitFindings(usage: InotifyUsage | null): Finding[] {

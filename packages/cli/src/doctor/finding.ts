@@ -63,6 +63,10 @@ const KINDS = {
     severity: 'never',
     fix: 'Set `audience` of the projected token, or ask for a token with `resilient-watcher token --audience`.',
   },
+  CERTIFICATE_REJECTED: {
+    severity: 'never',
+    fix: 'Correct what the message names: a program keeps the last good set in use, and one that starts has none.',
+  },
   CERTIFICATE_EXPIRED: {
     severity: 'degraded',
     fix: 'It should have been renewed by now. Look at the events of the pod, the Certificate and the PodCertificateRequest.',
