@@ -25,8 +25,43 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   testing: ['core', 'fs/volume-layout.ts'],
 };
 
-/** The rooms of `core`; each may import from those before it. */
-const ROOMS = ['ports', 'options', 'errors', 'scheduling', 'telemetry', 'lifecycle'];
+/** What is in `core`: a file below the rooms, and the rooms. Each may import from those before it. */
+const ROOMS = ['process-state.ts', 'ports', 'options', 'errors', 'scheduling', 'telemetry', 'lifecycle'];
+
+/**
+ * What stands for more than one object, but only for one copy of the library: several copies may have one each. All other
+ * such state is in `core/process-state.ts`.
+ */
+const OF_A_COPY: Readonly<Record<string, string>> = {
+  // What is found again if it is lost:
+  'config/json-schema.ts schemas': 'that of each validator',
+  'core/options/options.ts defaults': 'those of each table of options',
+  'fs/disk.ts forms': 'the calls of each fs',
+  'fs/disk.ts shared': 'answers of one turn',
+  'fs/mounts.ts known': 'the mount table of each fs, as this copy understands it',
+  'fs/resolve.ts reachedDirectories': 'answers of one turn',
+  'tls/sni-callback.ts contexts': 'contexts of sets of this copy',
+  'write/calls.ts known': 'the calls of each fs',
+  'write/held-directory.ts reachableByDescriptor': 'whether /proc leads to the files of an fs',
+  'write/sweep.ts swept': 'which directories were swept: two copies sweep twice an hour',
+  'write/sweep.ts intervalBegan': 'the same',
+  'local-api-server/server-certificates.ts first': 'certificates of tests',
+  // What several copies can count or order each for itself:
+  'core/lifecycle/keep-alive.ts holders': 'each copy holds the process for its own components',
+  'core/lifecycle/keep-alive.ts timer': 'the same',
+  'core/lifecycle/component.ts repeatedBy': 'parts, which an owner creates itself',
+  'core/scheduling/abort.ts callbacks': 'each copy has a listener of its own on a signal',
+  'core/telemetry/telemetry.ts points': 'channels, which Node.js has once for each name',
+  'watch/ticker.ts tickers': 'each copy has a timer for the same interval',
+  'watch/turns.ts waiting': 'looks of this copy; the budget of the turn is shared',
+  'watch/turns.ts isScheduled': 'the same',
+  'channel-credentials.ts isSubscribed': 'each copy finds the connections of its own channels',
+  // Programs:
+  'arguments.ts collecting': 'commands of one call of main()',
+  'requirement.ts known': 'the suite',
+  // A pointer into `core/process-state.ts`:
+  'watch/backends/parcel-watch.ts native': 'the state of the module that this copy has loaded',
+};
 
 /** Time, turns of the event loop, chance and the paths of the platform have one seam each. */
 const SEAMS: Readonly<Record<string, readonly string[]>> = {
@@ -137,6 +172,28 @@ describe('the source tree', () => {
       }))
       .filter(({ lines }) => lines > 300);
     expect(tooLong).toEqual([]);
+  });
+
+  test('keeps state of the process in one file', () => {
+    const stateful = SOURCES.flatMap(([, folder]) =>
+      filesOf(folder).flatMap((file) => {
+        const code = codeOf(folder, file);
+        // Without arguments, because what is created from a list is a constant.
+        const declared = code.matchAll(
+          /^(?:export )?(?:let (\w+)|const (\w+)(?:: [^=]+)? = new \w+(?:<.*>)?\(\))/gm,
+        );
+        return [...declared].map(([, variable, constant]) => `${file} ${variable ?? constant}`);
+      }),
+    );
+    const constants = stateful.filter((name) => / NO(THING)?(_[A-Z]+)?$/.test(name));
+    expect(stateful.filter((name) => !constants.includes(name)).sort()).toEqual(
+      Object.keys(OF_A_COPY).sort(),
+    );
+    const shared = SOURCES.flatMap(([, folder]) =>
+      filesOf(folder).filter((file) => codeOf(folder, file).includes('Symbol.for')),
+    );
+    // The second one uses those of undici.
+    expect(shared).toEqual(['core/process-state.ts', 'tls/default-pools.ts']);
   });
 
   test('leaves time, chance and the paths of Windows to their seams', () => {

@@ -22,7 +22,6 @@ import {
 import type { Reading } from './merge.js';
 import { configError } from './problems.js';
 import { placesIn, type PlaceOf } from './places.js';
-import { VolumeProvider } from './volume-provider.js';
 
 /** Options of every source. */
 interface CommonSource {
@@ -164,7 +163,8 @@ function providerReader(
       provider,
       ignoresCase: false,
       namesKeys: false,
-      setsPaths: provider instanceof VolumeProvider,
+      // A `VolumeProvider`, of this copy of the library or of another one.
+      setsPaths: hasMethods(provider, ['readFiles']),
       read: readAll,
     };
   }

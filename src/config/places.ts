@@ -1,4 +1,5 @@
 /** What is known of a source besides its values: where each of them stands, and what may surprise its author. */
+import { processState } from '../core/process-state.js';
 
 /** Where a value stands. */
 export interface Place {
@@ -27,17 +28,17 @@ export interface ConfigWarning {
   readonly message: string;
 }
 
-const places = new WeakMap<object, PlaceOf>();
+const places = processState('places', () => new WeakMap<object, PlaceOf>());
 
 /** Remembers the places of values for as long as these are in use. Returns the values. */
 export function withPlaces<T extends object>(values: T, placeOf: PlaceOf): T {
-  places.set(values, placeOf);
+  places().set(values, placeOf);
   return values;
 }
 
 /** The places that are known of the values that a provider has returned; undefined if none are. */
 export function placesIn(values: unknown): PlaceOf | undefined {
-  return places.get(Object(values) as object);
+  return places().get(Object(values) as object);
 }
 
 /** The line and column of an offset in a text. */

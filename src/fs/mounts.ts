@@ -17,6 +17,7 @@ import { systemClock } from '../core/ports/clock.js';
 import { errnoOf } from '../core/errors/errno.js';
 import { promised, type FileSystem } from '../core/ports/file-system.js';
 import { dirname, pathForCall } from '../core/ports/platform-path.js';
+import { processState } from '../core/process-state.js';
 import { SerialQueue } from '../core/scheduling/serial-queue.js';
 import { readProc, type ProcCalls } from './calls.js';
 import { kindOfMagic, type FileSystemKind } from './file-system-kind.js';
@@ -38,8 +39,30 @@ const READING_SHARE = 0.1;
 const LOCAL: Mount = { id: '', point: '/', root: '/', kind: { name: 'local', place: 'disk' } };
 const UNKNOWN = mountOfKind('/', { name: 'unknown', place: 'unknown' });
 
-/** The last reading for each `fs`. */
-const readings = new WeakMap<MountCalls, Mounts>();
+/** What the process knows of the mounts of one `fs`. */
+interface Reading {
+  table: string | undefined;
+  /** When it was read, monotonic ms. */
+  at: number;
+  /** How long that took, ms. */
+  tookMs: number;
+  /** The calls that may hang, by mount. */
+  readonly outstanding: SerialQueue;
+}
+
+const readings = processState('mounts', () => new WeakMap<MountCalls, Reading>());
+
+function readingOf(fs: MountCalls): Reading {
+  let reading = readings().get(fs);
+  if (!reading) {
+    reading = { table: undefined, at: -Infinity, tookMs: 0, outstanding: new SerialQueue() };
+    readings().set(fs, reading);
+  }
+  return reading;
+}
+
+/** The mounts of each `fs`, as this copy of the library understands the table. */
+const known = new WeakMap<MountCalls, Mounts>();
 
 /** The mounts when the table was last read. */
 export class Mounts {
@@ -52,26 +75,26 @@ export class Mounts {
   readonly #fs: MountCalls;
   /** By device number, as in `st_dev`. */
   #kinds = new Map<bigint, FileSystemKind>();
-  readonly #outstanding = new SerialQueue();
+  readonly #reading: Reading;
   readonly #waits = new Set<{ readonly path: string; readonly mount: Mount; readonly abandon: () => void }>();
   #isReadingAgain = false;
   #otherwise: Mount = LOCAL;
   #isAnyRemote = false;
   #table: string | undefined;
-  #readAt = -Infinity;
-  /** How long that took, ms. */
-  #readMs = 0;
 
   private constructor(fs: MountCalls) {
     this.#fs = fs;
+    this.#reading = readingOf(fs);
   }
 
   /** @param minAgeMs the table is read again if the last reading is older, and did not take too long. */
   static of(fs: MountCalls, minAgeMs = 100): Mounts {
-    let mounts = readings.get(fs);
-    if (!mounts) readings.set(fs, (mounts = new Mounts(fs)));
-    const maxAgeMs = Math.max(minAgeMs, mounts.#readMs / READING_SHARE);
-    if (systemClock.monotonic() - mounts.#readAt > maxAgeMs) mounts.#read();
+    let mounts = known.get(fs);
+    if (!mounts) known.set(fs, (mounts = new Mounts(fs)));
+    const { at, tookMs } = mounts.#reading;
+    const maxAgeMs = Math.max(minAgeMs, tookMs / READING_SHARE);
+    if (systemClock.monotonic() - at > maxAgeMs) mounts.#read();
+    else mounts.#learn();
     return mounts;
   }
 
@@ -118,7 +141,7 @@ export class Mounts {
       const wait = { path, mount, abandon };
       this.#waits.add(wait);
       this.#readWhileWaiting();
-      void this.#outstanding
+      void this.#reading.outstanding
         .run(`${mount.point} ${mount.id}`, call)
         .then(resolve, reject)
         .finally(() => this.#waits.delete(wait));
@@ -171,10 +194,16 @@ export class Mounts {
   }
 
   #read(): void {
-    this.#readAt = systemClock.monotonic();
-    const table = process.platform === 'linux' ? readProc(this.#fs, MOUNT_TABLE) : undefined;
+    const reading = this.#reading;
+    reading.at = systemClock.monotonic();
+    reading.table = process.platform === 'linux' ? readProc(this.#fs, MOUNT_TABLE) : undefined;
+    this.#learn();
+    reading.tookMs = systemClock.monotonic() - reading.at;
+  }
+
+  #learn(): void {
+    const { table } = this.#reading;
     if (this.version === 0 || table !== this.#table) this.#changed(table);
-    this.#readMs = systemClock.monotonic() - this.#readAt;
   }
 
   #changed(table: string | undefined): void {

@@ -2,6 +2,7 @@ import { spawn, type ChildProcess, type SpawnOptions } from 'node:child_process'
 
 import type { KubeConfig } from '@kubernetes/client-node';
 
+import { processState } from '../core/process-state.js';
 import { onAbort } from '../core/scheduling/abort.js';
 
 /** How client-node runs the plugins of a kubeconfig (`exec`); private, because it has no public way to end one. */
@@ -15,7 +16,7 @@ interface Private {
 const MOST_GIVEN_UP = 4;
 
 /** Plugins that still run although nobody waits for them any longer. */
-const givenUp = new Set<ChildProcess>();
+const givenUp = processState('plugins', () => new Set<ChildProcess>());
 
 /**
  * When the signal aborts, the plugins that a `KubeConfig` has run since then no longer keep the process alive. Of those
@@ -36,10 +37,10 @@ export function boundPlugins(kubeConfig: KubeConfig, signal: AbortSignal): void 
 
 function giveUp(plugin: ChildProcess): void {
   for (const part of [plugin, plugin.stdout, plugin.stderr] as { unref?(): void }[]) part.unref?.();
-  if (givenUp.size >= MOST_GIVEN_UP) {
+  if (givenUp().size >= MOST_GIVEN_UP) {
     plugin.kill('SIGKILL');
     return;
   }
-  givenUp.add(plugin);
-  plugin.once('exit', () => givenUp.delete(plugin));
+  givenUp().add(plugin);
+  plugin.once('exit', () => givenUp().delete(plugin));
 }

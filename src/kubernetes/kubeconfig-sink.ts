@@ -4,6 +4,7 @@ import { resolve } from 'node:path';
 import type { AtomicWriteFileOptions } from '../write/write-options.js';
 import { errnoOf } from '../core/errors/errno.js';
 import { checkPath, flag, PATH_OPTION, required, resolveOptions } from '../core/options/options.js';
+import { processState } from '../core/process-state.js';
 import { systemRandom } from '../core/ports/random.js';
 import { SerialQueue } from '../core/scheduling/serial-queue.js';
 import { readFileIfAny } from '../fs/read-file.js';
@@ -73,12 +74,13 @@ export function kubeconfigSink(options: KubeconfigSinkOptions): TokenSink {
   };
   const sink = fileSink(path, { ...write, render });
   if (!merge) return sink;
-  const merging: TokenSink = (token, options) => merges.run(resolve(path), async () => sink(token, options));
+  const merging: TokenSink = (token, options) =>
+    merges().run(resolve(path), async () => sink(token, options));
   return Object.defineProperty(merging, 'name', { value: sink.name });
 }
 
 /** Sinks of one file must not overwrite each other's entries. */
-const merges = new SerialQueue();
+const merges = processState('merges', () => new SerialQueue());
 
 /**
  * At the start, because a delivery that fails is only an event. A file that does not exist may follow.

@@ -2,6 +2,7 @@ import type * as openTelemetry from '@opentelemetry/api';
 import type { MeterProvider, TracerProvider } from '@opentelemetry/api';
 
 import { matching, port, resolveOptions } from '../core/options/options.js';
+import { processState } from '../core/process-state.js';
 import { recordMetrics } from './otel-metrics.js';
 import { recordSpans } from './otel-spans.js';
 import type { Subscription } from './observe.js';
@@ -32,7 +33,7 @@ const OPTIONS = {
 };
 
 /** The meter providers that record the metrics. A second recorder would count everything twice. */
-const recording = new WeakSet<MeterProvider>();
+const recording = processState('meters', () => new WeakSet<MeterProvider>());
 
 /**
  * Records metrics and spans of every component of this process with OpenTelemetry, until the result is closed. Register
@@ -49,15 +50,15 @@ export function instrument(options: InstrumentOptions): Subscription {
   if (!api) throw new TypeError(`instrument: option "api" must be ${API}, got undefined`);
   const meters = (meterProvider as MeterProvider | undefined) ?? api.metrics.getMeterProvider();
   const tracers = (tracerProvider as TracerProvider | undefined) ?? api.trace;
-  if (recording.has(meters)) {
+  if (recording().has(meters)) {
     throw new TypeError(
       'instrument: the meter provider has these metrics already; close() the earlier subscription or use another provider',
     );
   }
   const ends = [recordMetrics(meters.getMeter(SCOPE)), recordSpans(api, tracers.getTracer(SCOPE))];
-  recording.add(meters);
+  recording().add(meters);
   const close = (): void => {
-    if (ends.length > 0) recording.delete(meters);
+    if (ends.length > 0) recording().delete(meters);
     for (const end of ends.splice(0)) end();
   };
   return { close, [Symbol.dispose]: close };

@@ -4,6 +4,7 @@ import * as tls from 'node:tls';
 import { Component, type ComponentEvents, type ComponentStatus } from '../core/lifecycle/component.js';
 import { startOrClose } from '../core/lifecycle/lifecycle.js';
 import type { Clock } from '../core/ports/clock.js';
+import { processState } from '../core/process-state.js';
 import { nonEmptyString, PORT_OPTIONS, resolveOptions } from '../core/options/options.js';
 import { replaceDefaultPools } from './default-pools.js';
 import type { TlsCredentials } from './tls-credentials.js';
@@ -41,10 +42,14 @@ interface DefaultCaCalls {
   setDefaultCACertificates(certificates: readonly string[]): void;
 }
 
-/** The certificates that each `DefaultCa` of the thread adds. */
-const bundles = new Map<object, readonly X509Certificate[]>();
-/** What they have made the default list. */
-let trusted: readonly string[] = [];
+interface Authorities {
+  /** The certificates that each `DefaultCa` adds. */
+  readonly bundles: Map<object, readonly X509Certificate[]>;
+  /** What they have made the default list. */
+  trusted: readonly string[];
+}
+
+const state = processState('authorities', (): Authorities => ({ bundles: new Map(), trusted: [] }));
 
 /** Keeps the default CA list of Node.js up to date with files; created by `followDefaultCa()`. */
 export class DefaultCa extends Component<ComponentEvents, DefaultCaStatus> {
@@ -65,7 +70,7 @@ export class DefaultCa extends Component<ComponentEvents, DefaultCaStatus> {
     return {
       name: this.name,
       state: this.lifecycleState,
-      subjects: (bundles.get(this) ?? []).map(({ subject }) => subject),
+      subjects: (state().bundles.get(this) ?? []).map(({ subject }) => subject),
       changes: this.#changes,
       lastError: this.lastError,
     };
@@ -85,7 +90,7 @@ export class DefaultCa extends Component<ComponentEvents, DefaultCaStatus> {
 
   protected override onClose(): void {
     this.#files.off('change', this.#onChange);
-    bundles.delete(this);
+    state().bundles.delete(this);
   }
 
   readonly #onChange = ({ current }: { readonly current: TlsCredentials }): void => {
@@ -97,21 +102,32 @@ export class DefaultCa extends Component<ComponentEvents, DefaultCaStatus> {
   };
 
   #use(authorities: readonly X509Certificate[]): void {
-    bundles.set(this, authorities);
-    const isRemoved = setDefaultCa(this.#calls, [...bundles.values()].flat());
+    // What `addDefaultCa()` has added for these files before they were read.
+    state().bundles.delete(this.#files);
+    const isRemoved = addDefaultCa(this.#calls, this, authorities);
     this.#changes += 1;
     if (isRemoved) this.#files.reportEnded('followDefaultCa', replaceDefaultPools());
   }
 }
 
-/** Trusts the CAs of the system and of Node.js, and these. Returns whether one that was trusted before no longer is. */
-export function setDefaultCa(calls: DefaultCaCalls, added: readonly X509Certificate[]): boolean {
+/**
+ * Trusts the CAs of the system and of Node.js, and all that were added.
+ * @param owner whose earlier ones they replace. Returns whether a CA that was trusted before no longer is.
+ */
+export function addDefaultCa(
+  calls: DefaultCaCalls,
+  owner: object,
+  authorities: readonly X509Certificate[],
+): boolean {
+  const { bundles, trusted } = state();
+  bundles.set(owner, authorities);
+  const added = [...bundles.values()].flat();
   const base = [...calls.getCACertificates('bundled'), ...calls.getCACertificates('system')];
   // Without line breaks, because copies of a certificate may have lines of different lengths.
   const list = new Map([...base, ...added.map(String)].map((pem) => [pem.replace(/\s+/g, ''), pem]));
   calls.setDefaultCACertificates([...list.values()]);
   const isRemoved = trusted.some((body) => !list.has(body));
-  trusted = [...list.keys()];
+  state().trusted = [...list.keys()];
   return isRemoved;
 }
 

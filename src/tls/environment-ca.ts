@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { isMainThread } from 'node:worker_threads';
 
-import { defaultCaCalls, followDefaultCa, setDefaultCa, type DefaultCa } from './default-ca.js';
+import { addDefaultCa, defaultCaCalls, followDefaultCa, type DefaultCa } from './default-ca.js';
 import { parseCertificates } from './pem.js';
 import { TlsFiles } from './tls-files.js';
 
@@ -20,13 +20,14 @@ function followEnvironmentCa(): Promise<DefaultCa> | undefined {
   }
   if (!path) return undefined;
   const calls = defaultCaCalls();
+  const files = new TlsFiles({ ca: path }, { name: 'RESILIENT_WATCHER_CA', persistent: false });
   try {
     // At once, because the first line of the program may open a connection.
-    setDefaultCa(calls, parseCertificates(path, readFileSync(path), 'ERR_TLS_CA'));
+    addDefaultCa(calls, files, parseCertificates(path, readFileSync(path), 'ERR_TLS_CA'));
   } catch {
     // Reported when the bundle is read again.
   }
-  return follow(new TlsFiles({ ca: path }, { name: 'RESILIENT_WATCHER_CA', persistent: false }));
+  return follow(files);
 }
 
 async function follow(files: TlsFiles): Promise<DefaultCa> {

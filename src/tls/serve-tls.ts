@@ -1,4 +1,4 @@
-import { hash, randomBytes } from 'node:crypto';
+import { hash, randomBytes, type X509Certificate } from 'node:crypto';
 import type { SecureContextOptions, Server } from 'node:tls';
 
 import { Component, type ComponentEvents, type ComponentStatus } from '../core/lifecycle/component.js';
@@ -12,6 +12,7 @@ import {
   resolveOptions,
 } from '../core/options/options.js';
 import { dateOrNull, type Clock } from '../core/ports/clock.js';
+import { processState } from '../core/process-state.js';
 import { DRAIN_MS, isCaRemoved } from './generation.js';
 import { endConnections, followConnections } from './server-connections.js';
 import { digestOfSet } from './certificates.js';
@@ -150,14 +151,15 @@ export class ServedTls extends Component<ComponentEvents, ServedTlsStatus> {
     if (!identity.cert && !identity.pfx) throw this.#noCertificate();
     if (this.#isVerifying && !credentials.ca) throw this.#noAuthority();
     if (this.#isVerifying && identity.pfx) throw this.#otherAuthorities();
-    const previous = GIVEN.get(server);
-    const isRemoved = this.#isVerifying && isCaRemoved(previous?.credentials, credentials);
+    const previous = given().get(server);
+    const isRemoved = this.#isVerifying && isCaRemoved(previous, credentials);
     const era = isRemoved ? randomBytes(8).toString('hex') : (previous?.era ?? '');
     const session = this.#isVerifying ? { sessionIdContext: this.#sessionIdOf(credentials, era) } : {};
     const ticketKeys = isRemoved ? randomBytes(48) : ticketKeysOf(server);
     server.setSecureContext({ ...identity, ...credentials.options, ...this.#kept, ...session });
     if (ticketKeys) server.setTicketKeys(ticketKeys);
-    GIVEN.set(server, { credentials, era, options: { ...credentials.options, ...session } });
+    const { authorities } = credentials;
+    given().set(server, { authorities, era, options: { ...credentials.options, ...session } });
     this.#served = credentials;
     this.#changes += 1;
     if (!this.#isVerifying) return;
@@ -219,14 +221,14 @@ export async function serveTls(
 
 /** What a server was last given. It outlives the `ServedTls`. */
 interface Given {
-  readonly credentials: TlsCredentials;
+  readonly authorities: readonly X509Certificate[];
   /** Replaced when a CA is removed, so that no session from before is resumed. */
   readonly era: string;
   /** For `setSecureContext()`, which makes them options of the server. */
   readonly options: SecureContextOptions;
 }
 
-const GIVEN = new WeakMap<Server, Given>();
+const given = processState('servers', () => new WeakMap<Server, Given>());
 
 /** `setSecureContext()` makes new keys for session tickets, but replicas may share the current ones. Bun has none. */
 function ticketKeysOf(server: Server): Buffer | undefined {
@@ -235,10 +237,10 @@ function ticketKeysOf(server: Server): Buffer | undefined {
 
 /** The options of `createServer()` with these names. */
 function givenOptions(server: Server, names: readonly string[]): SecureContextOptions {
-  const given = server as unknown as Readonly<Record<string, unknown>>;
-  const ours = GIVEN.get(server)?.options as Readonly<Record<string, unknown>> | undefined;
-  const present = names.filter((name) => given[name] !== undefined && given[name] !== ours?.[name]);
-  return Object.fromEntries(present.map((name) => [name, given[name]]));
+  const all = server as unknown as Readonly<Record<string, unknown>>;
+  const ours = given().get(server)?.options as Readonly<Record<string, unknown>> | undefined;
+  const present = names.filter((name) => all[name] !== undefined && all[name] !== ours?.[name]);
+  return Object.fromEntries(present.map((name) => [name, all[name]]));
 }
 
 /** @throws {TlsError} `ERR_TLS_UNSUPPORTED` for a server of `node:https` on Bun. */

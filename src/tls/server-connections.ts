@@ -23,6 +23,7 @@ import type { Duplex } from 'node:stream';
 import { createServer, type Server, type TLSSocket } from 'node:tls';
 
 import type { Clock } from '../core/ports/clock.js';
+import { processState } from '../core/process-state.js';
 import { Generations, type Generation } from './generation.js';
 
 type Emit = (event: string | symbol, ...args: unknown[]) => boolean;
@@ -39,17 +40,24 @@ interface Connection {
   destroy(): void;
 }
 
-/** The member of a socket that holds its connection. The socket of an HTTP/2 session is a proxy of the real one. */
-const CONNECTION = Symbol('connection');
+interface Followed {
+  readonly servers: WeakMap<Server, Generations<Connection>>;
+  /** The member of a socket that holds its connection. The socket of an HTTP/2 session is a proxy of the real one. */
+  readonly member: symbol;
+}
 
-const known = new WeakMap<Server, Generations<Connection>>();
+const state = processState('connections', (): Followed => ({
+  servers: new WeakMap(),
+  member: Symbol('connection'),
+}));
 
 /** Follows the connections of a server from the first call on, as long as it lives. */
 export function followConnections(server: Server): Generations<Connection> {
-  const followed = known.get(server);
+  const { servers } = state();
+  const followed = servers.get(server);
   if (followed) return followed;
   const generations = new Generations<Connection>();
-  known.set(server, generations);
+  servers.set(server, generations);
   beginHandshakes(server, generations);
   interceptEvents(server, generations);
   return generations;
@@ -112,12 +120,14 @@ function add(socket: TLSSocket, generations: Generations<Connection>): void {
     isUpgraded: false,
     destroy: () => void socket.destroy(),
   };
-  Object.defineProperty(socket, CONNECTION, { value: connection });
+  Object.defineProperty(socket, state().member, { value: connection });
   socket.once('close', generations.add(connection));
 }
 
 function connectionOf(socket: Duplex | undefined): Connection | undefined {
-  return (socket as { readonly [CONNECTION]?: Connection } | undefined)?.[CONNECTION];
+  return (socket as unknown as Readonly<Record<symbol, Connection | undefined>> | undefined)?.[
+    state().member
+  ];
 }
 
 /** Takes note of an event. True if it is kept from the listeners. */

@@ -3,6 +3,7 @@
  * A synchronous write does not wait here: it asks for the earlier ones, and tells them that it has published.
  */
 import { onAbort } from '../core/scheduling/abort.js';
+import { processState } from '../core/process-state.js';
 import type { FileSystem } from '../core/ports/file-system.js';
 import type { Answer } from '../core/scheduling/steps.js';
 
@@ -42,14 +43,14 @@ interface Turn extends Publication {
  */
 const MAX_AT_ONCE = Math.max(4, Number(process.env['UV_THREADPOOL_SIZE']) || 0);
 
-/** By mount, how many writes run, and callbacks that start those over the limit, the oldest first. */
-const mounts = new Map<string, { running: number; readonly waiting: (() => void)[] }>();
+interface Writes {
+  /** By path, the write that runs and those that wait, the oldest first. Independent callers may write to the same path. */
+  readonly lanes: Map<string, Turn[]>;
+  /** By mount, how many writes run, and callbacks that start those over the limit, the oldest first. */
+  readonly mounts: Map<string, { running: number; readonly waiting: (() => void)[] }>;
+}
 
-/**
- * By path, the write that runs and those that wait, the oldest first. There is one list for the whole process, because
- * independent callers may write to the same path.
- */
-const lanes = new Map<string, Turn[]>();
+const writes = processState('writes', (): Writes => ({ lanes: new Map(), mounts: new Map() }));
 
 /**
  * Runs `work` after all earlier work for this path. If the signal aborts while the work waits, rejects at once with its
@@ -61,7 +62,7 @@ export function inTurn<T>(path: string, write: QueuedWrite<T>): Promise<T> {
   return new Promise<T>((resolve, reject) => {
     const unlisten = signal && onAbort(signal, () => reject(signal.reason as Error));
     const turn = { write, resolve, unlisten, isOvertaken: false } as Turn;
-    const lane = lanes.get(path);
+    const lane = writes().lanes.get(path);
     if (lane) lane.push(turn);
     else void drain(path, [turn]);
   });
@@ -69,11 +70,12 @@ export function inTurn<T>(path: string, write: QueuedWrite<T>): Promise<T> {
 
 /** The asynchronous writes to this path that have not ended. */
 export function earlierWrites(path: string, fs: FileSystem): Publication[] {
-  return (lanes.get(path) ?? []).filter(({ write }) => write.fs === fs);
+  return (writes().lanes.get(path) ?? []).filter(({ write }) => write.fs === fs);
 }
 
 /** Runs the writes to one path, until none is left. Never rejects. */
 async function drain(path: string, lane: Turn[]): Promise<void> {
+  const { lanes } = writes();
   lanes.set(path, lane);
   /** How many older writes get the outcome of the newest. */
   let older = 0;
@@ -117,16 +119,17 @@ function areCoalesced(older: Turn | undefined, newer: Turn | undefined): boolean
 /** Does the work as soon as less than `MAX_AT_ONCE` other writes run on the mount. */
 async function limited(mount: string | undefined, work: () => unknown): Promise<unknown> {
   if (mount === undefined) return work();
-  const writes = mounts.get(mount) ?? { running: 0, waiting: [] };
-  mounts.set(mount, writes);
-  if (writes.running === MAX_AT_ONCE) await new Promise<void>((resolve) => writes.waiting.push(resolve));
-  else writes.running += 1;
+  const { mounts } = writes();
+  const place = mounts.get(mount) ?? { running: 0, waiting: [] };
+  mounts.set(mount, place);
+  if (place.running >= MAX_AT_ONCE) await new Promise<void>((resolve) => place.waiting.push(resolve));
+  else place.running += 1;
   try {
     return await work();
   } finally {
     // The next waiting write takes the place of this one.
-    const wake = writes.waiting.shift();
+    const wake = place.waiting.shift();
     if (wake) wake();
-    else if ((writes.running -= 1) === 0) mounts.delete(mount);
+    else if ((place.running -= 1) === 0) mounts.delete(mount);
   }
 }

@@ -5,19 +5,17 @@
 import type { CodeOf, ErrorCode, ErrorName } from './error-codes.js';
 import { describe } from '../options/options.js';
 import { redactor } from '../options/redaction.js';
-
-/** The name of a class of errors, on its prototype. */
-const MARK = Symbol.for('resilient-watcher.error');
+import { ERROR_MARK } from '../process-state.js';
 
 /** Lets `instanceof` recognize the errors of a class also if another copy of the library in this process created them. */
 export function recognize(type: { readonly prototype: ResilientError }, name: string): void {
-  Object.defineProperty(type.prototype, MARK, { value: name });
+  Object.defineProperty(type.prototype, ERROR_MARK, { value: name });
 }
 
 const prototypeOf = Object.getPrototypeOf as (object: object) => object | null;
 
 function markOf(prototype: object): unknown {
-  return Object.getOwnPropertyDescriptor(prototype, MARK)?.value;
+  return Object.getOwnPropertyDescriptor(prototype, ERROR_MARK)?.value;
 }
 
 /**

@@ -3,6 +3,7 @@
  * later do not stop work that is ready to run.
  */
 import { systemClock } from '../ports/clock.js';
+import { processState } from '../process-state.js';
 
 const { setImmediate: schedule, clearImmediate: cancel } = globalThis;
 
@@ -10,7 +11,7 @@ const { setImmediate: schedule, clearImmediate: cancel } = globalThis;
 const TURN_MS = 4;
 
 /** When work began in the current turn, monotonic ms; undefined if it has not. */
-let began: number | undefined;
+const turn = processState('turn', (): { began?: number | undefined } => ({}));
 
 /**
  * Runs `callback` in the next turn, after the kernel events of this turn. Returns a function that cancels the callback.
@@ -27,9 +28,10 @@ export function nextTurn(): Promise<void> {
 
 /** Starts the budget of this turn, if the library has not worked in it yet. */
 export function startTurnBudget(): void {
-  if (began !== undefined) return;
-  began = systemClock.monotonic();
-  schedule(() => (began = undefined));
+  const current = turn();
+  if (current.began !== undefined) return;
+  current.began = systemClock.monotonic();
+  schedule(() => (current.began = undefined));
 }
 
 /**
@@ -37,5 +39,6 @@ export function startTurnBudget(): void {
  * whole process: a program that awaits one short read after another must not starve its timers.
  */
 export function isTurnSpent(): boolean {
+  const { began } = turn();
   return began !== undefined && systemClock.monotonic() - began > TURN_MS;
 }

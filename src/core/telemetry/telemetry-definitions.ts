@@ -5,6 +5,7 @@
  * telemetry/definitions.ts and telemetry/metrics.ts.
  */
 import { ListenerError } from '../errors/errors.js';
+import { processState } from '../process-state.js';
 
 /** A metric. Histograms are of durations in seconds; gauges are read when they are collected. */
 export interface Metric {
@@ -73,12 +74,11 @@ interface Registry {
   readonly followers: Set<(table: ComponentTelemetry) => void>;
 }
 
-const DEFINED = Symbol.for('resilient-watcher.defined');
-const shared = globalThis as unknown as Record<symbol, Registry | undefined>;
-const { tables, followers }: Registry = (shared[DEFINED] ??= { tables: new Map(), followers: new Set() });
+const registry = processState('telemetry', (): Registry => ({ tables: new Map(), followers: new Set() }));
 
 /** Adds the table of a kind of component, unless there is one: of two copies of a package, the first describes both. */
 export function defineTelemetry(kind: string, table: ComponentTelemetry): void {
+  const { tables, followers } = registry();
   if (tables.has(kind)) return;
   tables.set(kind, table);
   for (const follower of followers) {
@@ -91,7 +91,7 @@ export function defineTelemetry(kind: string, table: ComponentTelemetry): void {
 }
 
 export function telemetryOf(kind: string): ComponentTelemetry | undefined {
-  return tables.get(kind);
+  return registry().tables.get(kind);
 }
 
 /**
@@ -103,6 +103,7 @@ export function followTelemetry<Entry>(
   entriesOf: (table: ComponentTelemetry) => Readonly<Record<string, Entry>> | undefined,
   follower: (name: string, entry: Entry) => void,
 ): () => void {
+  const { tables, followers } = registry();
   const known = new Set<string>();
   const add = (entries: Readonly<Record<string, Entry>> = {}): void => {
     for (const [name, entry] of Object.entries(entries)) {

@@ -6,6 +6,7 @@ import { channel, tracingChannel, type Channel, type TracingChannel } from 'node
 
 import { errorCodeOf, ListenerError } from '../errors/errors.js';
 import { ResilientError } from '../errors/resilient-error.js';
+import { processState } from '../process-state.js';
 import type {
   ComponentHandle,
   OperationMessage,
@@ -42,22 +43,17 @@ export function operationChannel(name: string): OperationChannel {
   return (operations as Readonly<Record<string, OperationChannel>>)[name] ?? operation(name);
 }
 
-/**
- * The components that have started and are not closed. As the channels, it is one for the process: logs, metrics and health
- * checks see the components of all packages, even if two copies of this one are loaded.
- */
-const RUNNING = Symbol.for('resilient-watcher.running');
-const shared = globalThis as unknown as Record<symbol, Set<ComponentHandle> | undefined>;
-const running = (shared[RUNNING] ??= new Set());
+/** The components that have started and are not closed. */
+const running = processState('running', () => new Set<ComponentHandle>());
 
 /** Adds a component to those that run. Returns a function that removes it. */
 export function addRunning(component: ComponentHandle): () => void {
-  running.add(component);
-  return () => void running.delete(component);
+  running().add(component);
+  return () => void running().delete(component);
 }
 
 export function runningComponents(): Iterable<ComponentHandle> {
-  return running;
+  return running();
 }
 
 /** Whether the channel of this event has a subscriber. */
@@ -66,12 +62,12 @@ export function isObserved(event: string): boolean {
 }
 
 /** How many observers hear events, hear operations, and only count both. */
-const observers = { point: 0, settled: 0, counting: 0 };
+const observers = processState('observers', () => ({ point: 0, settled: 0, counting: 0 }));
 
 /** Adds an observer. Returns a function that removes it. */
-export function addObserver(hears: keyof typeof observers): () => void {
-  observers[hears] += 1;
-  return () => void (observers[hears] -= 1);
+export function addObserver(hears: keyof ReturnType<typeof observers>): () => void {
+  observers()[hears] += 1;
+  return () => void (observers()[hears] -= 1);
 }
 
 /**
@@ -79,8 +75,9 @@ export function addObserver(hears: keyof typeof observers): () => void {
  * cannot be told from metrics while there are any. An event without a channel is the end of an operation.
  */
 export function isHeardByTelemetry(event: string): boolean {
-  if (!points.has(event)) return observers.settled > 0;
-  return observers.point > 0 || (observers.counting === 0 && isObserved(event));
+  const { point, settled, counting } = observers();
+  if (!points.has(event)) return settled > 0;
+  return point > 0 || (counting === 0 && isObserved(event));
 }
 
 /** Publishes the event if its channel exists and has a subscriber. */

@@ -18,6 +18,7 @@ import { watch, type FSWatcher } from 'node:fs';
 import { errnoOf, isDenied } from '../../core/errors/errno.js';
 import { mayHaveLostBytes } from '../../core/ports/path-bytes.js';
 import { basename, pathForCall } from '../../core/ports/platform-path.js';
+import { processState } from '../../core/process-state.js';
 import type { FileSystem } from '../../core/ports/file-system.js';
 import { nextSlice, run, type Steps } from '../../core/scheduling/steps.js';
 import type {
@@ -35,17 +36,25 @@ const NAME = 'fs';
 /** On other systems, names are folded, or an event about the directory itself has its own name. */
 const IS_INOTIFY = process.platform === 'linux';
 
-/** How many native watches were opened so far: by its number, a subscription knows the one that it listened to. */
-let openings = 0;
-
 /** `fs.watch`, or that of the option `fs`. */
 type Watch = NonNullable<FileSystem['watch']>;
+
+/** A watcher that listens to a native watch, perhaps that of another copy of the library. */
+interface Listener {
+  readonly sink: HintSink;
+  readonly persistent: boolean;
+  /** The native watch has ended; the next `setDirectories` opens another one. */
+  ended(): void;
+}
+
+/** What the watchers of the process share. */
+type SharedWatch = Pick<DirectoryWatch, 'arm' | 'listen' | 'leave'>;
 
 /** One native watch. */
 class DirectoryWatch {
   readonly #path: string;
   readonly #watch: Watch;
-  readonly listeners = new Listeners<Subscription>();
+  readonly #listeners = new Listeners<Listener>();
   /** The number of listeners that keep the process alive. */
   #persistent = 0;
   #native: FSWatcher | undefined;
@@ -57,8 +66,8 @@ class DirectoryWatch {
   #hasOwnName = IS_INOTIFY;
   /** Whether listeners are still to be told that another directory is watched. */
   #isReplaced = false;
-  /** The opening since which nothing was missed. */
-  #since = 0;
+  /** Stands for the opening since which nothing was missed. */
+  #since = {};
 
   constructor(path: string, watch: Watch) {
     this.#path = path;
@@ -66,23 +75,22 @@ class DirectoryWatch {
   }
 
   /** Ensures that this directory is watched. Returns the opening since which it is. */
-  arm({ identity, isFile = false, isAncestor = false }: WatchedDirectory, persistent: boolean): number {
+  arm({ identity, isFile = false, isAncestor = false }: WatchedDirectory, persistent: boolean): object {
     if (this.#native && this.#identity === identity) return this.#since;
     const isReplaced = this.#native !== undefined;
     this.#isFile = isFile;
     this.#isAncestor = isAncestor;
     this.#open(persistent);
     this.#identity = identity;
-    openings += 1;
-    this.#since = openings;
+    this.#since = {};
     this.#isReplaced ||= isReplaced;
     return this.#since;
   }
 
   /** Returns the paths of what was not listened to before. */
-  listen(who: Subscription, entries: readonly string[] | undefined): readonly string[] {
-    if (who.persistent && !this.listeners.has(who)) this.#count(1);
-    const added = this.listeners.set(who, IS_INOTIFY ? entries : undefined);
+  listen(who: Listener, entries: readonly string[] | undefined): readonly string[] {
+    if (who.persistent && !this.#listeners.has(who)) this.#count(1);
+    const added = this.#listeners.set(who, IS_INOTIFY ? entries : undefined);
     // Other watchers relied on the old watch. They may leave at once, so the new one listens already.
     if (this.#isReplaced) {
       this.#isReplaced = false;
@@ -91,10 +99,12 @@ class DirectoryWatch {
     return added ? added.map((entry) => within(this.#path, entry)) : [this.#path];
   }
 
-  leave(who: Subscription): void {
-    if (who.persistent && this.listeners.has(who)) this.#count(-1);
-    this.listeners.delete(who);
-    if (this.listeners.isEmpty) this.#close();
+  /** Returns whether nobody listens any more. */
+  leave(who: Listener): boolean {
+    if (who.persistent && this.#listeners.has(who)) this.#count(-1);
+    this.#listeners.delete(who);
+    if (this.#listeners.isEmpty) this.#close();
+    return this.#listeners.isEmpty;
   }
 
   /**
@@ -147,7 +157,7 @@ class DirectoryWatch {
       this.#hintAll(!this.#survives());
       return;
     }
-    const all = this.listeners.to(entry);
+    const all = this.#listeners.to(entry);
     if (all.length === 0) return;
     const hint = { path: within(this.#path, entry), event: all.length > 1 ? {} : undefined };
     for (const { sink } of all) sink.hint(hint);
@@ -169,7 +179,7 @@ class DirectoryWatch {
   }
 
   #hintAll(hasEnded: boolean): void {
-    const all = this.listeners.all;
+    const all = this.#listeners.all;
     if (hasEnded) for (const who of all) who.ended();
     const hint = { path: this.#path, event: {} };
     for (const { sink } of all) sink.hint(hint);
@@ -178,7 +188,7 @@ class DirectoryWatch {
   #down(error: unknown): void {
     this.#close();
     const failure = backendFailure(NAME, this.#path, error);
-    for (const { sink } of this.listeners.all) sink.down(failure);
+    for (const { sink } of this.#listeners.all) sink.down(failure);
   }
 
   #close(): void {
@@ -193,17 +203,17 @@ class DirectoryWatch {
   }
 }
 
-type Table = Map<string, DirectoryWatch>;
+type Table = Map<string, SharedWatch>;
 
 /**
- * The tables shared by the process: a thousand watchers of one volume need only one watch for each directory. An entry
- * lives as long as it has listeners.
+ * The native watches by path: a thousand watchers of one volume need only one for each directory. An entry lives as long as
+ * it has listeners.
  */
-const tables = new WeakMap<Watch, Table>();
+const tables = processState('watches', () => new WeakMap<Watch, Table>());
 
 function tableOf(watch: Watch): Table {
-  let table = tables.get(watch);
-  if (!table) tables.set(watch, (table = new Map<string, DirectoryWatch>()));
+  let table = tables().get(watch);
+  if (!table) tables().set(watch, (table = new Map<string, SharedWatch>()));
   return table;
 }
 
@@ -212,7 +222,7 @@ const NOTHING: readonly string[] = [];
 /** How many directories are compared or left at once, however long this turn has been: a millisecond. */
 const AT_ONCE = 100;
 
-class Subscription implements WatchSubscription {
+class Subscription implements WatchSubscription, Listener {
   readonly sink: HintSink;
   readonly persistent: boolean;
   readonly #native: Watch;
@@ -224,7 +234,7 @@ class Subscription implements WatchSubscription {
   /** Those that may not be read, and are tried again at each call. */
   #denied: WatchedDirectory[] = [];
   /** Those that are watched, by path, each with the opening since which nothing was missed there. */
-  readonly #watched = new Map<string, { readonly directory: WatchedDirectory; readonly since: number }>();
+  readonly #watched = new Map<string, { readonly directory: WatchedDirectory; readonly since: object }>();
   #isClosed = false;
 
   constructor(sink: HintSink, persistent: boolean, native: Watch) {
@@ -234,7 +244,6 @@ class Subscription implements WatchSubscription {
     this.#table = tableOf(native);
   }
 
-  /** A native watch has ended; the next `setDirectories` opens another one. */
   ended(): void {
     this.#isIntact = false;
   }
@@ -281,7 +290,7 @@ class Subscription implements WatchSubscription {
   #watch(directory: WatchedDirectory): readonly string[] {
     const { path, entries, isAncestor, isFile } = directory;
     const shared = this.#table.get(path) ?? new DirectoryWatch(path, this.#native);
-    let since: number;
+    let since: object;
     try {
       since = shared.arm(directory, this.persistent);
     } catch (error) {
@@ -315,9 +324,7 @@ class Subscription implements WatchSubscription {
 
   #leave(path: string): void {
     this.#watched.delete(path);
-    const shared = this.#table.get(path);
-    shared?.leave(this);
-    if (shared?.listeners.isEmpty) this.#table.delete(path);
+    if (this.#table.get(path)?.leave(this) === true) this.#table.delete(path);
   }
 }
 

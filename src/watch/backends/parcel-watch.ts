@@ -8,6 +8,7 @@ import { dirname, insidePath, isOnWindows, told } from '../../core/ports/platfor
 import { BackendError } from '../../core/errors/backend-error.js';
 import { errnoOf } from '../../core/errors/errno.js';
 import { nextTurn } from '../../core/scheduling/event-loop.js';
+import { processState } from '../../core/process-state.js';
 import { exportsOf } from '../../core/errors/package-error.js';
 import type { WatchedDirectory } from '../../core/ports/watch-backend.js';
 import { backendFailure } from './backend-failure.js';
@@ -38,25 +39,37 @@ interface Life {
   over: boolean;
 }
 
-/**
- * This state belongs to the process, like the module's native thread and its leaks: if each watcher counted by itself,
- * together they would leak without limit.
- */
-const native = {
-  life: { watches: 0, over: false } as Life,
-  deaths: 0,
+/** What belongs to the native module, like its thread and its leaks: counted by each watcher, these would have no limit. */
+interface Native {
+  life: Life;
+  deaths: number;
   /** The number of subscriptions that were attempted; makes their patterns unique. */
-  tried: 0,
+  tried: number;
   /**
    * Native calls are made one at a time. Two overlapping calls could both find the thread missing and rely on one
    * probe, and a directory that is opened before the dead handles of its path are closed reports no events.
    */
-  turn: Promise.resolve() as Promise<unknown>,
+  turn: Promise<unknown>;
   /** The trees that are watched, by the path of their root. */
-  trees: new Map<string, ParcelTree>(),
+  readonly trees: Map<string, ParcelTree>;
   /** Roots of trees whose listing has leaked: the module would use it for good, and miss what it lacks. */
-  stale: new Set<string>(),
-};
+  readonly stale: Set<string>;
+}
+
+const newNative = (): Native => ({
+  life: { watches: 0, over: false },
+  deaths: 0,
+  tried: 0,
+  turn: Promise.resolve(),
+  trees: new Map(),
+  stale: new Set(),
+});
+
+/** By module: two installs of it have a thread each. */
+const natives = processState('parcel', () => new WeakMap<typeof ParcelWatcher, Native>());
+
+/** That of the module that is loaded. */
+let native = newNative();
 
 function inTurn<T>(work: () => Promise<T>): Promise<T> {
   const result = native.turn.then(work);
@@ -89,11 +102,18 @@ export async function loadParcel(): Promise<typeof ParcelWatcher> {
     );
   }
   nativeBackend();
+  const parcel = await importParcel();
+  native = natives().get(parcel) ?? native;
+  natives().set(parcel, native);
   if (native.deaths >= MAX_DEATHS) {
     throw unavailable(
       `The backend "parcel" died ${native.deaths} times in this process and leaks an inotify instance each time; it is not started again`,
     );
   }
+  return parcel;
+}
+
+async function importParcel(): Promise<typeof ParcelWatcher> {
   try {
     return exportsOf(await import('@parcel/watcher'));
   } catch (error) {
@@ -233,13 +253,15 @@ export const isStale = (root: string): boolean => native.stale.has(root);
  * @param members the directories of the tree when it was last looked at.
  * @throws {BackendError} when the guard refuses; otherwise the module's own error, which has no `code`.
  */
-export function joinTree(
+export async function joinTree(
   root: WatchedDirectory,
   members: readonly WatchedDirectory[],
   listener: TreeListener,
 ): Promise<ParcelTree | undefined> {
+  await loadParcel();
   return inTurn(async () => {
     const { path } = root;
+    // It may have died meanwhile.
     const parcel = await loadParcel();
     const known = native.trees.get(path);
     if (known && known.root.identity !== root.identity) known.drop();

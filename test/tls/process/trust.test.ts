@@ -56,6 +56,18 @@ describe.runIf(isSupported)('NODE_OPTIONS="--import resilient-watcher/trust"', (
     expect(await next()).toBe(`resilient-watcher: 2 CAs of ${path} are trusted by default\n`);
   });
 
+  test('adds to what the program follows already', async () => {
+    const program = `
+      const { followDefaultCa, TlsFiles } = await import(${JSON.stringify(distOf('tls'))});
+      await followDefaultCa(new TlsFiles({ ca: process.env.OWN }));
+      process.env.RESILIENT_WATCHER_CA = process.env.OTHER;
+      await import(${JSON.stringify(distOf('trust'))});
+      ${LIST}
+      process.exit();`;
+    const env = { NODE_OPTIONS: '', OWN: mount(one.certificate).path, OTHER: mount(two.certificate).path };
+    expect((await runPreloaded(program, env)).stdout.trim()).toBe('CN=one,CN=two');
+  });
+
   test('does so in worker threads, too', async () => {
     const { path } = mount(one.certificate);
     const worker = join(temporaryDirectory(), 'worker.cjs');
@@ -78,7 +90,8 @@ describe.runIf(isSupported)('NODE_OPTIONS="--import resilient-watcher/trust"', (
 });
 
 /** As a deployment names it: a package name would be looked up from the working directory. */
-const PRELOAD = `--import ${new URL('../../../dist/trust.js', import.meta.url).href}`;
+const distOf = (name: string): string => new URL(`../../../dist/${name}.js`, import.meta.url).href;
+const PRELOAD = `--import ${distOf('trust')}`;
 
 function runPreloaded(program: string, env: NodeJS.ProcessEnv): Promise<{ stdout: string; stderr: string }> {
   const options = {
