@@ -6,12 +6,14 @@
  * | a difference for the first time  | it is due after its quiet period                                         |
  * | the same one again               | nothing                                                                  |
  * | it again, but it looks different | its quiet period begins again; it is due at the latest after its maximum |
+ * | that another file is in its      | the same, but after two of these, it is complete if it was written in    |
+ * | place, time after time           | the tick in which it came                                                |
  * | that the file is gone            | the same, but there is no maximum: only what is there can be reported as |
  * |                                  | it stands                                                                |
  * | no difference any more           | it is forgotten, unless it is seen again within `missingGraceMs`; only a |
  * |                                  | file that was not touched meanwhile has been quiet since it was seen     |
  */
-import { isUnchanged } from '../fs/file-identity.js';
+import { isSameInode, isUnchanged } from '../fs/file-identity.js';
 import { FileSnapshot } from '../fs/snapshot.js';
 import { mergeCauses, type ChangeCause } from './change.js';
 
@@ -38,6 +40,10 @@ export interface Pending {
   readonly firstSeen: number;
   readonly unchangedSince: number;
   readonly dueAt: number;
+  /** How often another file has taken its place. */
+  readonly replacements: number;
+  /** Whether it was written in place. */
+  readonly isWritten: boolean;
   /** When it was no longer seen; undefined while it is pending. */
   readonly vanishedAt?: number;
 }
@@ -55,6 +61,12 @@ export interface Look {
 /** When what came due during a look is looked at again, ms after that has ended. */
 export const POSTPONED_MS = 1;
 
+/**
+ * How often a file must have been replaced, and never written in place, to be complete although no time shows it: its next
+ * version was written and renamed within one tick of the file system's clock, like those before.
+ */
+const MIN_REPLACEMENTS = 2;
+
 /** A look sees a difference. @param before the same one, if it was pending. */
 export function seenAgain(
   before: Pending | undefined,
@@ -70,6 +82,10 @@ export function seenAgain(
   let dueAt = Math.min(unchangedSince + quietMs, firstSeen + maxMs);
   // If its time came during this look, it may have changed since it was seen: another look decides.
   if (quietMs > 0 && beganAt < dueAt && dueAt <= now) dueAt = now + POSTPONED_MS;
+  const change = isSame ? undefined : changeOf(before?.appearance, appearance);
+  const replacements = (before?.replacements ?? 0) + (change === 'replaced' ? 1 : 0);
+  const isWritten = before?.isWritten === true || change === 'written';
+  if (replacements >= MIN_REPLACEMENTS && !isWritten && mayBeRenamed(appearance)) dueAt = now;
   return {
     cause: mergeCauses(before?.cause ?? cause, cause),
     appearance,
@@ -77,7 +93,26 @@ export function seenAgain(
     firstSeen,
     unchangedSince,
     dueAt,
+    replacements,
+    isWritten,
   };
+}
+
+/** What has happened to a file. */
+function changeOf(one: Appearance, other: Appearance): 'replaced' | 'written' | undefined {
+  if (typeof one !== 'object' || typeof other !== 'object') return undefined;
+  const [before, after] = [FileSnapshot.stampOf(one).inode, FileSnapshot.stampOf(other).inode];
+  if (!isSameInode(before, after)) return 'replaced';
+  // An unlink changes the inode, too, and the number of one that was replaced is used again, perhaps within one tick.
+  const isSame = before.mtimeNs === after.mtimeNs && before.size === after.size;
+  return isSame || after.mtimeNs === after.birthtimeNs ? undefined : 'written';
+}
+
+/** Whether it was created and last written in the tick in which it came to its place, so that it may have been renamed. */
+function mayBeRenamed(file: Appearance): boolean {
+  if (typeof file !== 'object' || file.size === 0) return false;
+  const { volume, inode } = FileSnapshot.stampOf(file);
+  return volume === undefined && inode.birthtimeNs === inode.mtimeNs && inode.mtimeNs === inode.ctimeNs;
 }
 
 /**
@@ -119,16 +154,16 @@ export interface Due {
 export function dueEach(
   pending: ReadonlyMap<string, Pending>,
   togetherMs: number,
-  volumeOf: (key: string) => string | undefined,
+  volumesOf: (key: string) => readonly string[],
   isRegrouped: (key: string) => boolean,
   { beganAt, now }: Look,
 ): Due {
-  const dueOf = duesOf(pending, volumeOf);
+  const dueOf = duesOf(pending, volumesOf);
   const areAllDue = [...pending.values()].every(({ dueAt }) => dueAt <= now);
   const due: string[] = [];
   let next = Infinity;
   for (const [key, own] of pending) {
-    const dueAt = dueOf.get(volumeOf(key) ?? '') ?? own.dueAt;
+    const dueAt = dueOf(key, own);
     const isWaiting = togetherMs > 0 && !areAllDue && dueAt <= now && !isRegrouped(key);
     const reportAt = isWaiting ? dueAt + togetherMs : dueAt;
     // The others may have come due during this look, see `seenAgain`.
@@ -138,44 +173,49 @@ export function dueEach(
   return { due, next };
 }
 
-/** When the differences of each volume are due. */
+/** When the differences of each volume are due: what belongs to two volumes is due with both. */
 function duesOf(
   pending: ReadonlyMap<string, Pending>,
-  volumeOf: (key: string) => string | undefined,
-): ReadonlyMap<string, number> {
+  volumesOf: (key: string) => readonly string[],
+): (key: string, own: Pending) => number {
   const dues = new Map<string, number>();
-  for (const [key, { dueAt }] of pending) {
-    const volume = volumeOf(key);
-    if (volume !== undefined) dues.set(volume, Math.max(dueAt, dues.get(volume) ?? dueAt));
+  const dueOf = (key: string, { dueAt }: Pending): number =>
+    Math.max(dueAt, ...volumesOf(key).map((volume) => dues.get(volume) ?? dueAt));
+  // Until it is the latest of all volumes that keys connect.
+  for (let isLater = true; isLater;) {
+    isLater = false;
+    for (const [key, own] of pending) {
+      const dueAt = dueOf(key, own);
+      for (const volume of volumesOf(key)) {
+        if (dues.get(volume) === dueAt) continue;
+        dues.set(volume, dueAt);
+        isLater = true;
+      }
+    }
   }
-  return dues;
+  return dueOf;
 }
 
 /**
- * For the first report: nothing is due before everything that the first look has seen. What has come since is reported with
- * it if it is due by then. Differences of one volume are due together.
+ * For the first report: nothing is due before everything that the first look has seen, except what has been written in
+ * place since. What is due by then is reported with it. Differences of one volume are due together.
  */
 export function dueAtFirst(
   pending: ReadonlyMap<string, Pending>,
-  volumeOf: (key: string) => string | undefined,
+  volumesOf: (key: string) => readonly string[],
   now: number,
 ): Due {
-  const dueOf = duesOf(pending, volumeOf);
-  const dueAtOf = (key: string, own: Pending): number => dueOf.get(volumeOf(key) ?? '') ?? own.dueAt;
-  let [first, firstDue, next] = [Infinity, 0, Infinity];
-  for (const [key, own] of pending) {
-    const [{ firstLook }, dueAt] = [own, dueAtOf(key, own)];
-    if (firstLook < first) [first, firstDue] = [firstLook, dueAt];
-    else if (firstLook === first) firstDue = Math.max(firstDue, dueAt);
-  }
-  if (firstDue > now) return { due: [], next: firstDue };
+  const dueOf = duesOf(pending, volumesOf);
+  let [firstLook, firstDue, next] = [Infinity, 0, Infinity];
+  for (const own of pending.values()) firstLook = Math.min(firstLook, own.firstLook);
   const due: string[] = [];
   for (const [key, own] of pending) {
-    const dueAt = dueAtOf(key, own);
+    const dueAt = dueOf(key, own);
+    if (own.firstLook === firstLook && !own.isWritten) firstDue = Math.max(firstDue, dueAt);
     if (dueAt <= now) due.push(key);
     else next = Math.min(next, dueAt);
   }
-  return { due, next };
+  return firstDue > now ? { due: [], next: firstDue } : { due, next };
 }
 
 /** Reports everything when the last difference is due; keys dropped by `remove()` at once. */

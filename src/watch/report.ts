@@ -17,10 +17,11 @@
  * |---------------------|-------------------------------------------------------------------------|
  * | a volume            | together                                                                |
  * | a group             | together; retargeted links wait `groupSettleMs` for the others          |
- * | a directory, a tree | first, all that were there at the start; then each when it is due: one  |
- * |                     | that is due waits `settleMs` for the others                             |
+ * | a directory, a tree | first, all that were there at the start and are not being written in    |
+ * |                     | place; then each when it is due: one that is due waits `settleMs` for   |
+ * |                     | the others                                                              |
  *
- * In a directory or tree, the keys of one volume are due together. In the first report, and in that of a file that was
+ * In a directory or tree, the keys of one volume are due together, also one that leaves it. In the first report, and in that of a file that was
  * added with `add`, a file is also complete if it was last written before `settleMs`. What `remove` has changed is
  * reported at once, but a file added to a group whose other files are changing is reported together with them.
  */
@@ -240,8 +241,9 @@ export class Reporter {
     const { due, next } = this.#reportsEachFile(snapshot)
       ? this.#dueInDirectory(pending, files, look)
       : dueTogether(pending, othersAt, (key) => this.#regrouped.has(key) && !files.has(key), now);
-    // A directory that has appeared is reported with the first of its files.
-    const isDue = new Set(due.length === 1 && due[0] === KIND && pending.size > 1 ? [] : due);
+    // A directory that appears later is reported with the first of its files.
+    const isEarly = this.reported && due.length === 1 && due[0] === KIND && pending.size > 1;
+    const isDue = new Set(isEarly ? [] : due);
     this.#pending = new Map([...this.#pending, ...[...pending].filter(([key]) => !isDue.has(key))]);
     this.#regrouped = new Set([...this.#regrouped].filter((key) => !isDue.has(key)));
     const [first] = isDue;
@@ -254,9 +256,12 @@ export class Reporter {
 
   /** Which files of a directory or tree are due. */
   #dueInDirectory(pending: ReadonlyMap<string, Pending>, files: Files, look: Look): Due {
-    const volume = (key: string): string | undefined => volumeOf(files.get(key) ?? this.#last.files.get(key));
-    if (!this.reported) return dueAtFirst(pending, volume, look.now);
-    return dueEach(pending, this.#options.settleMs, volume, (key) => this.#regrouped.has(key), look);
+    const known = this.#last.files;
+    // A key belongs to the volume that it leaves, too.
+    const volumes = (key: string): string[] =>
+      [volumeOf(known.get(key)), volumeOf(files.get(key))].filter((volume) => volume !== undefined);
+    if (!this.reported) return dueAtFirst(pending, volumes, look.now);
+    return dueEach(pending, this.#options.settleMs, volumes, (key) => this.#regrouped.has(key), look);
   }
 
   /** When the retargeted links of a group are due, even if others have not been retargeted. */

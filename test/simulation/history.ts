@@ -1,5 +1,5 @@
 import type { Fs } from './actors/calls.js';
-import { byUnit, type View } from './views.js';
+import { byUnit, type UnitOf, type View } from './views.js';
 import type { World } from './world.js';
 
 /**
@@ -13,48 +13,49 @@ export interface State {
   to: number;
   /** Whether it existed at a moment in which nobody was in the middle of a publication. */
   isPublished: boolean;
+  /** Whether it came while its file was being written in place. */
+  readonly isWritten: boolean;
 }
 
 export const NOTHING = '';
+
+const NEVER = { text: NOTHING, from: 0, isPublished: true, isWritten: false } as const;
 
 export class History {
   readonly #states = new Map<string, State[]>();
 
   /** All states of a unit, in order. */
   of(unit: string): readonly State[] {
-    return this.#states.get(unit) ?? [{ text: NOTHING, from: 0, to: Infinity, isPublished: true }];
+    return this.#states.get(unit) ?? [{ ...NEVER, to: Infinity }];
   }
 
   get units(): Iterable<string> {
     return this.#states.keys();
   }
 
-  /** What is there now. @param isPartial whether somebody is in the middle of a publication. */
-  note(views: ReadonlyMap<string, string>, now: number, isPartial: (unit: string) => boolean): void {
+  /** What is there now. @param world knows who is in the middle of a publication. */
+  note(views: ReadonlyMap<string, string>, { now, isPartial, isWritten }: World): void {
     for (const unit of new Set([...this.#states.keys(), ...views.keys()])) {
       const text = views.get(unit) ?? NOTHING;
       let states = this.#states.get(unit);
-      if (!states)
-        this.#states.set(
-          unit,
-          (states = now > 0 ? [{ text: NOTHING, from: 0, to: now, isPublished: true }] : []),
-        );
+      if (!states) this.#states.set(unit, (states = now > 0 ? [{ ...NEVER, to: now }] : []));
       const last = states.at(-1);
       if (last?.text === text) {
         last.isPublished ||= !isPartial(unit);
         continue;
       }
       if (last) last.to = now;
-      states.push({ text, from: now, to: Infinity, isPublished: !isPartial(unit) });
+      const [isPublished, isNew] = [!isPartial(unit), isWritten(unit)];
+      states.push({ text, from: now, to: Infinity, isPublished, isWritten: isNew });
     }
   }
 }
 
 /** What a target shows, noted after each step of the world. */
-export function historyOf(world: World, see: (fs: Fs) => View, unitOf: (key: string) => string): History {
+export function historyOf(world: World, see: (fs: Fs) => View, unitOf: UnitOf): History {
   const history = new History();
   const observer = world.machine.process();
-  const note = (): void => history.note(byUnit(see(observer.fs), unitOf), world.now, world.isPartial);
+  const note = (): void => history.note(byUnit(see(observer.fs), unitOf), world);
   note();
   world.afterStep.push(note);
   return history;

@@ -36,10 +36,10 @@ export function checkReports(
       wasTold ||= text !== NOTHING;
       // What comes during the start and is being written is told when it is complete.
       if (!wasTold && isBusy(states, report.at)) {
-        if (!wasAlwaysThere(states, since, report.at)) continue;
+        if (!wasAlwaysComplete(states, since, report.at)) continue;
         throw new Violation(
           3,
-          `${unit}: was always there, but is not in the report at ${report.at.toFixed(1)}`,
+          `${unit}: was always there, as a whole, but is not in the report at ${report.at.toFixed(1)}`,
         );
       }
       const found = states.findIndex(
@@ -51,8 +51,12 @@ export function checkReports(
   }
 }
 
-function wasAlwaysThere(states: readonly State[], since: number, at: number): boolean {
-  return states.every(({ from, to, text }) => to < since || from > at || text !== NOTHING);
+/** Whether it was there at every instant, and nobody has written in place since. */
+function wasAlwaysComplete(states: readonly State[], since: number, at: number): boolean {
+  return states.every(
+    ({ from, to, text, isWritten }) =>
+      to < since || from > at || (text !== NOTHING && !(isWritten && from >= since)),
+  );
 }
 
 /** Twice the longest grace, ms. */
@@ -126,6 +130,15 @@ export function checkInTime(
     if (lateMs <= (waitMs === 0 ? 0 : ROUNDING_MS)) continue;
     throw new Violation(13, `${unit}: told at ${at.toFixed(1)}, ${lateMs.toFixed(1)} ms late`);
   }
+}
+
+/** How long a first report may take while others write, ms: the graces that one after another may have, and lookups. */
+const LONGEST_START_MS = 1_200;
+
+/** 12: the first report waits for nobody who writes. */
+export function checkStart({ at }: Report, since: number): void {
+  if (at - since <= LONGEST_START_MS) return;
+  throw new Violation(12, `the first report came ${(at - since).toFixed(1)} ms after the start`);
 }
 
 /** 5: after the last change, everything has been told. */

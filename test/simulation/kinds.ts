@@ -17,6 +17,8 @@ export interface Scene extends Watched {
   readonly isSilent?: boolean;
   /** Whether something keeps the watcher from being told of events, so that it polls for a while. */
   readonly isDeafened?: boolean;
+  /** Whether somebody writes all the time, for whom the first report must not wait. */
+  readonly isLogged?: boolean;
   /** How late events are, ms; 0 by default. */
   readonly lateMs?: number;
   /** How long a change is held that is neither a loss nor empty, ms; `SETTLE_MS` by default. */

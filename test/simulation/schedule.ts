@@ -15,8 +15,9 @@ import { MEDIA, Writing } from './consumers/writing.js';
 import { denied } from './denied.js';
 import { drawn } from './drawn.js';
 import { historyOf } from './history.js';
-import { checkAllIsTold, checkInTime, checkReports } from './invariants.js';
+import { checkAllIsTold, checkInTime, checkReports, checkStart } from './invariants.js';
 import { KINDS, SETTLE_MS, type Kind } from './kinds.js';
+import { LEFT_KINDS } from './left.js';
 import { POLLED } from './polled.js';
 import { nextRealTurn } from './globals.js';
 import { parcel, parcels } from './parcel.js';
@@ -50,6 +51,7 @@ const WATCHED: Readonly<Record<string, Kind>> = {
   ...SCENES,
   ...POLLED,
   ...BUSY_KINDS,
+  ...LEFT_KINDS,
   denied,
   drawn,
   behind,
@@ -132,6 +134,8 @@ async function play(world: World, kind: string): Promise<void> {
         // Without a quiet period, what was empty while it was read is told.
         missingGraceMs: settleMs === 0 ? 0 : missingGraceMs,
       });
+    const [first] = watching.reports;
+    if (scene.isLogged && first && !world.isLossy) checkStart(first, watching.since);
     const quietSince = Math.max(world.quietSince, watching.since);
     const isHeard = !readability?.isDenied && !readability?.isDeaf && !watching.isDeafAfter(quietSince);
     if (!needsResync && isHeard) {

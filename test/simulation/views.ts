@@ -58,15 +58,16 @@ function collect(fs: Fs, directory: string, prefix: string, isRecursive: boolean
   }
 }
 
+/** What a key belongs to, perhaps by what it contains. */
+export type UnitOf = (key: string, text: string) => string;
+
 /** The parts of a view that must be reported as a whole, as text. */
-export function byUnit(
-  view: ReadonlyMap<string, string>,
-  unitOf: (key: string) => string,
-): Map<string, string> {
+export function byUnit(view: ReadonlyMap<string, string>, unitOf: UnitOf): Map<string, string> {
   const units = new Map<string, string>();
   for (const key of [...view.keys()].sort()) {
-    const unit = unitOf(key);
-    units.set(unit, `${units.get(unit) ?? ''}${key}=${view.get(key) ?? ''} `);
+    const text = view.get(key) ?? '';
+    const unit = unitOf(key, text);
+    units.set(unit, `${units.get(unit) ?? ''}${key}=${text} `);
   }
   return units;
 }

@@ -93,6 +93,8 @@ export class World {
   /** Whether an actor may have changed something. */
   #hasChanged = false;
   readonly #partial = new Map<string, number>();
+  /** The files that are being written in place. */
+  readonly #written = new Set<string>();
 
   constructor(choices: Choices, seed: number, isTraced: boolean) {
     time.resetTime();
@@ -147,10 +149,19 @@ export class World {
     this.#partial.set(unit, (this.#partial.get(unit) ?? 0) + 1);
   }
 
+  /** A publication of this file begins, which is written in place. */
+  writes(file: string): void {
+    this.#written.add(file);
+    this.begins(file);
+  }
+
   ends(unit: string): void {
     this.#hasChanged = true;
+    this.#written.delete(unit);
     this.#partial.set(unit, (this.#partial.get(unit) ?? 0) - 1);
   }
+
+  readonly isWritten = (unit: string): boolean => this.#written.has(unit);
 
   readonly isPartial = (unit: string): boolean => (this.#partial.get(unit) ?? 0) > 0;
 

@@ -1,5 +1,5 @@
 /** A file that is replaced or written all the time, beside others: it is always there, so it is in the first report. */
-import { appendFileSync, lstatSync, renameSync, utimesSync, writeFileSync } from 'node:fs';
+import { appendFileSync, lstatSync, renameSync, rmSync, utimesSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
 import {
@@ -134,24 +134,71 @@ test.each(Object.entries(TARGETS))(
   },
 );
 
-test.each(['a directory', 'a tree', 'a group'])(
-  '%s is first reported with a file that is written all the time, and files that come later do not delay that',
+/** Starts a watcher, and lets time pass until it has started. `act` is called before and after every 10 ms. */
+async function startWhile(act: (count: number) => void, place: Scene, kind: string, maxSettleMs: number) {
+  const clock = new FakeClock(Date.now());
+  const [path, options] = TARGETS[kind]?.(place) ?? ['', {}];
+  const { watcher, reported } = watch([path, { ...options, maxSettleMs }], clock);
+  const state = { hasStarted: false };
+  void watcher.start().then(() => (state.hasStarted = true));
+  for (let count = 0; !state.hasStarted && count < 100; count += 1) {
+    await clock.advance(10);
+    act(count);
+    await clock.advance(10);
+  }
+  expect(state.hasStarted).toBe(true);
+  return { clock, reported, startMs: clock.monotonic() };
+}
+
+test.each(['a directory', 'a tree'])(
+  '%s is first reported without a file that is being written in place, which comes when it is complete',
   async (kind) => {
     const place = scene();
-    const clock = new FakeClock(Date.now());
-    const [path, options] = TARGETS[kind]?.(place) ?? ['', {}];
-    appendFileSync(place.busy, ' and more');
-    const { watcher, reported } = watch([path, { ...options, maxSettleMs: 400 }], clock);
-    const state = { hasStarted: false };
-    void watcher.start().then(() => (state.hasStarted = true));
-    for (let count = 0; !state.hasStarted && count < 100; count += 1) {
-      await clock.advance(10);
+    const write = (count: number): void => {
       appendFileSync(place.busy, ' and more');
       writeFileSync(join(place.directory, `later-${count}`), 'text');
-      await clock.advance(10);
-    }
-    expect(state.hasStarted).toBe(true);
-    expect(reported[0]).toEqual(expect.arrayContaining(['busy', 'other']));
-    expect(clock.monotonic()).toBeLessThan(1_000);
+    };
+    write(0);
+    const { clock, reported, startMs } = await startWhile(write, place, kind, 10_000);
+    expect(reported[0]).toContain('other');
+    expect(reported[0]).not.toContain('busy');
+    expect(startMs).toBeLessThan(200);
+    for (let count = 0; count < 100; count += 1) await clock.advance(10);
+    expect(reported.at(-1)).toContain('busy');
+  },
+);
+
+test('a directory whose only file is being written is first reported without any file', async () => {
+  const place = scene();
+  rmSync(place.other);
+  const write = (): void => appendFileSync(place.busy, ' and more');
+  write();
+  const { reported, startMs } = await startWhile(write, place, 'a directory', 10_000);
+  expect(reported).toEqual([[]]);
+  expect(startMs).toBeLessThan(200);
+});
+
+test('a group is first reported whole: it waits for a file that is written all the time, and not for ever', async () => {
+  const place = scene();
+  const write = (): void => appendFileSync(place.busy, ' and more');
+  write();
+  const { reported, startMs } = await startWhile(write, place, 'a group', 400);
+  expect(reported[0]).toEqual(['busy', 'other']);
+  expect(startMs).toBeLessThan(1_000);
+});
+
+test.each(Object.keys(TARGETS))(
+  '%s is first reported with a file that is replaced all the time, however fast, and does not wait for the end of that',
+  async (kind) => {
+    const place = scene();
+    const next = join(temporaryDirectory(), 'next');
+    const replace = (count: number): void => {
+      writeFileSync(next, `version ${count}`);
+      renameSync(next, place.busy);
+    };
+    replace(0);
+    const { reported, startMs } = await startWhile(replace, place, kind, 10_000);
+    expect(reported[0]).toContain('busy');
+    expect(startMs).toBeLessThan(1_000);
   },
 );

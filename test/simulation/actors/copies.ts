@@ -9,7 +9,7 @@ const LONG_AGO = 1_870_000_000;
 
 /** `cp -p`, `tar`: written in place, and then given an old time. */
 export function* copy(fs: Fs, world: World, path: string, text: string, pauseMs: number): Steps {
-  world.begins(path);
+  world.writes(path);
   yield* write(fs, path, text, 2, pauseMs);
   fs.utimesSync(path, LONG_AGO, LONG_AGO);
   world.ends(path);
@@ -21,7 +21,7 @@ export function* placeholder(fs: Fs, world: World, path: string, text: string, p
   const temporary = `${path}.tmp`;
   fs.closeSync(fs.openSync(temporary, constants.O_WRONLY | constants.O_CREAT, 0o644));
   yield;
-  world.begins(path);
+  world.writes(path);
   fs.renameSync(temporary, path);
   yield pauseMs;
   yield* write(fs, path, text, 2);
@@ -35,15 +35,16 @@ export function* relink(fs: Fs, world: World, path: string, text: string, pauseM
   const file = `${path}.${isLink && fs.readlinkSync(path).endsWith('.1') ? 2 : 1}`;
   const link = `${path}.tmp`;
   if (exists(fs, file)) fs.unlinkSync(file);
+  world.writes(file);
   yield* write(fs, file, `${text}, at first`);
   if (exists(fs, link)) fs.unlinkSync(link);
   fs.symlinkSync(file.slice(file.lastIndexOf('/') + 1), link);
   yield;
   fs.renameSync(link, path);
   yield pauseMs;
-  world.begins(path);
+  world.writes(path);
   yield* write(fs, path, text, 2, pauseMs);
-  world.ends(path);
+  for (const each of [path, file]) world.ends(each);
   yield;
 }
 
@@ -57,11 +58,11 @@ export function* linkAndCopy(fs: Fs, world: World, path: string, text: string, p
   }
   fs.symlinkSync(file.slice(file.lastIndexOf('/') + 1), link);
   yield;
-  world.begins(path);
+  for (const each of [path, file]) world.writes(each);
   fs.renameSync(link, path);
   yield;
   yield* write(fs, file, text, 2, pauseMs, CREATE, path);
   fs.utimesSync(file, LONG_AGO, LONG_AGO);
-  world.ends(path);
+  for (const each of [path, file]) world.ends(each);
   yield;
 }

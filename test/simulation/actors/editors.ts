@@ -10,8 +10,8 @@ import { copy, linkAndCopy, placeholder, relink } from './copies.js';
 type Program = (fs: Fs, world: World, path: string, text: string, pauseMs: number) => Steps;
 
 /** What is written in place is not complete before it is closed. */
-function* inPlace(world: World, path: string, work: Steps): Steps {
-  world.begins(path);
+export function* inPlace(world: World, path: string, work: Steps): Steps {
+  world.writes(path);
   yield* work;
   world.ends(path);
   yield;
@@ -38,7 +38,7 @@ export const EDITS: Readonly<Record<string, Program>> = {
 
   /** vim with `backupcopy=no`: the old file becomes the backup, and a new file is written. */
   *vim(fs, world, path, text, pauseMs) {
-    world.begins(path);
+    world.writes(path);
     if (exists(fs, path)) {
       fs.renameSync(path, `${path}~`);
       yield;
@@ -58,7 +58,7 @@ export const EDITS: Readonly<Record<string, Program>> = {
 
   /** `rm` and `>`. */
   *recreate(fs, world, path, text, pauseMs) {
-    world.begins(path);
+    world.writes(path);
     if (exists(fs, path)) {
       fs.unlinkSync(path);
       yield pauseMs;

@@ -66,7 +66,7 @@ function scenes(world: World): () => Scene {
   const kind = world.choices.oneOf(['around', 'renamed', 'recreated']);
   const scene = { ...KINDS, ...SCENES }[kind]?.(world);
   if (kind === 'around') return () => around(world);
-  return scene?.unitOf('') === TARGET
+  return scene?.unitOf('', '') === TARGET
     ? () => anyTarget(world, TARGET, KEYS, TARGET)
     : () => anyTarget(world, TARGET, PLAIN);
 }

@@ -7,14 +7,14 @@ import {
 } from '../../../src/index.js';
 import type { Report } from '../invariants.js';
 import type { Told } from '../readability.js';
-import { byUnit } from '../views.js';
+import { byUnit, type UnitOf } from '../views.js';
 import { Violation, type World } from '../world.js';
 
 /** What is watched. */
 export interface Watched {
   readonly path: string | readonly string[];
   readonly options: ResilientWatcherOptions;
-  readonly unitOf: (key: string) => string;
+  readonly unitOf: UnitOf;
   /** Whether a part of it may be unreadable while the rest is reported. */
   readonly isTree?: boolean;
 }
