@@ -15,6 +15,9 @@ import { KubeConfig } from '@kubernetes/client-node';
 import { TokenRefresher } from 'resilient-watcher';
 import { kubeconfigSink, tokenRequestClient } from 'resilient-watcher/kubernetes';
 
+// Charts render a value that nobody has set as an empty variable.
+const given = Object.fromEntries(Object.entries(process.env).filter(([, value]) => value !== ''));
+
 const {
   CALICO_CNI_SERVICE_ACCOUNT: serviceAccount = 'calico-cni-plugin',
   CNI_TOKEN_REFRESH_INTERVAL: interval,
@@ -23,7 +26,7 @@ const {
   HEALTH_PORT: healthPort,
   KUBERNETES_SERVICE_HOST: host,
   KUBERNETES_SERVICE_PORT: port = '443',
-} = process.env;
+} = given;
 
 if (!host) throw new Error('KUBERNETES_SERVICE_HOST is not set: this is to run in a pod');
 const server = `https://${host.includes(':') ? `[${host}]` : host}:${port}`;

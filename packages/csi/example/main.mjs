@@ -15,12 +15,15 @@ import { parseServiceAccountTokens, VolumePublisher } from '@resilient-watcher/c
 
 import { ensureDirectory, removeDirectory } from './mount.mjs';
 
+// Charts render a value that nobody has set as an empty variable.
+const given = Object.fromEntries(Object.entries(process.env).filter(([, value]) => value !== ''));
+
 const {
   CSI_ENDPOINT: endpoint,
   NODE_ID: nodeId = 'localhost',
   PROVIDER_URL: providerUrl,
   AUDIENCE: audience = 'vault',
-} = process.env;
+} = given;
 if (!endpoint?.startsWith('unix:')) throw new Error('CSI_ENDPOINT must be a unix: address');
 if (!providerUrl) throw new Error('PROVIDER_URL is not set');
 

@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process';
-import { mkdir, readFile, rmdir } from 'node:fs/promises';
+import { mkdir, readFile, realpath, rmdir } from 'node:fs/promises';
 import { promisify } from 'node:util';
 
 const run = promisify(execFile);
@@ -23,15 +23,17 @@ export async function ensureDirectory(path, onWarning) {
 
 /** Removes the mount and the directory. Has no effect if they are gone. */
 export async function removeDirectory(path) {
-  if (await isMountPoint(path)) await run('umount', [path]);
+  while (await isMountPoint(path)) await run('umount', [path]);
   await rmdir(path).catch((error) => {
     if (error.code !== 'ENOENT') throw error;
   });
 }
 
+/** The table has real paths, and kubelet may pass one that leads through a link. */
 async function isMountPoint(path) {
+  const place = await realpath(path).catch(() => path);
   const table = await readFile('/proc/self/mountinfo', 'utf8').catch(() => '');
   const unescape = (text) =>
     text.replace(/\\(\d{3})/g, (_, octal) => String.fromCharCode(parseInt(octal, 8)));
-  return table.split('\n').some((line) => unescape(line.split(' ')[4] ?? '') === path);
+  return table.split('\n').some((line) => unescape(line.split(' ')[4] ?? '') === place);
 }

@@ -106,7 +106,7 @@ export class Publication {
     });
     if (!isProduced(produced)) throw new TypeError('it must return an object with "files"');
     const { files, expiresAt = Infinity } = produced;
-    if (Number.isNaN(expiresAt)) throw new TypeError('its "expiresAt" is not a number of ms');
+    if (!isDate(expiresAt)) throw new TypeError('its "expiresAt" must be a number, epoch ms');
     const result = await this.#volume.write(files);
     this.#contents = {
       revision: result.revision,
@@ -125,6 +125,10 @@ export class Publication {
   clear(): Promise<void> {
     return this.#volume.clear();
   }
+}
+
+function isDate(value: unknown): value is number {
+  return typeof value === 'number' && !Number.isNaN(value);
 }
 
 function isProduced(value: unknown): value is ProducedVolume {

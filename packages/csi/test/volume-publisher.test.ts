@@ -175,6 +175,8 @@ test.each<[string, unknown]>([
   ['a value that is none', { files: { x: 1 } }],
   ['nothing', undefined],
   ['an expiry that is none', { files: { x: 'y' }, expiresAt: NaN }],
+  ['an expiry as text', { files: { x: 'y' }, expiresAt: '2030-01-01T00:00:00Z' }],
+  ['an expiry that is null', { files: { x: 'y' }, expiresAt: null }],
   ['no files', {}],
   ['a set of files', { files: new Set(['x']) }],
   ['a list of files', { files: ['x'] }],

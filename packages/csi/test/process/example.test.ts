@@ -1,4 +1,12 @@
-import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import {
+  existsSync,
+  mkdirSync,
+  readFileSync,
+  realpathSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
@@ -35,11 +43,14 @@ async function startProvider() {
 }
 
 /** A kubelet of one pod. */
-async function kubeletScene() {
+async function kubeletScene(root = 'pods') {
   const provider = await startProvider();
   const directory = temporaryDirectory();
+  mkdirSync(join(directory, 'pods'));
+  // As where `--root-dir` of kubelet, or /var/lib/kubelet itself, is a link.
+  symlinkSync('pods', join(directory, 'link'));
   const endpoint = `unix://${join(directory, 'csi.sock')}`;
-  const target = join(directory, 'pods', 'uid', 'mount');
+  const target = join(directory, root, 'uid', 'mount');
   onTestFinished(async () => {
     await run('umount', ['-l', target]);
   });
@@ -56,8 +67,8 @@ async function kubeletScene() {
     token: 't1',
     secrets: undefined as Record<string, string> | undefined,
     password: () => readFileSync(join(target, 'password'), 'utf8'),
-    async startDriver(): Promise<Program> {
-      const env = { CSI_ENDPOINT: endpoint, PROVIDER_URL: provider.url };
+    async startDriver(more: Record<string, string> = {}): Promise<Program> {
+      const env = { CSI_ENDPOINT: endpoint, PROVIDER_URL: provider.url, ...more };
       const program = new Program('packages/csi/example/main.mjs', [], { env });
       await program.until(/listening/);
       return program;
@@ -128,6 +139,29 @@ test('a volume lives through republishing, rotation, a failing provider, and the
   expect(await scene.unpublish()).toEqual({});
   expect(await second.terminated()).toBe(0);
   expect(first.output + second.output).not.toContain('eyJ');
+});
+
+test('a target below a link is mounted once, however often it is published, and unpublished', async () => {
+  const scene = await kubeletScene('link');
+  await scene.startDriver();
+  expect(await scene.publish()).toEqual({});
+  const path = realpathSync(scene.target);
+  const mounts = (): number =>
+    readFileSync('/proc/self/mountinfo', 'utf8')
+      .split('\n')
+      .filter((line) => line.includes(` ${path} `)).length;
+  const once = mounts();
+  scene.token = 't2';
+  expect(await scene.publish()).toEqual({});
+  expect(mounts()).toBe(once);
+  expect(await scene.unpublish()).toEqual({});
+  expect([mounts(), existsSync(path)]).toEqual([0, false]);
+});
+
+test('an empty variable is the same as none', async () => {
+  const scene = await kubeletScene();
+  await scene.startDriver({ AUDIENCE: '', NODE_ID: '' });
+  expect(await scene.publish()).toEqual({});
 });
 
 test('what cannot be published is answered with a code that says whose fault it is', async () => {
