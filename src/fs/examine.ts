@@ -7,8 +7,9 @@ import { run, type Steps } from '../core/scheduling/steps.js';
 import { within } from './absolute-path.js';
 import { Disk, noAnswers } from './disk.js';
 import type { Mount } from './mount-table.js';
-import { Mounts, staleMount } from './mounts.js';
+import { Mounts } from './mounts.js';
 import { linksIn, resolve, type Resolution } from './resolve.js';
+import { mountPointsIn, staleMountAt, staleMountsAt, type StaleMount } from './stale-mounts.js';
 import { DATA_LINK } from './volume-layout.js';
 
 /** What lies on the way of a path. */
@@ -21,8 +22,8 @@ export interface Examination {
   readonly links: readonly { readonly path: string; readonly target: string }[];
   /** The mounts on the way, each once. */
   readonly mounts: readonly Mount[];
-  /** The mount at its end, if it never shows an update. */
-  readonly stale: { readonly kind: 'revision' | 'file'; readonly point: string } | undefined;
+  /** The mounts that never show an update: that at its end, or those below it. */
+  readonly stale: readonly StaleMount[];
 }
 
 /**
@@ -33,7 +34,8 @@ export async function examine(owner: string, given: string | URL): Promise<Exami
   const path = insidePath(checkPath(owner, 'path', given));
   const mounts = Mounts.of(nodeFileSystem, 0);
   await mounts.ask(path);
-  const end = await run(throughVolume(path, new Disk(nodeFileSystem, mounts, systemClock, noAnswers())));
+  const disk = new Disk(nodeFileSystem, mounts, systemClock, noAnswers());
+  const end = await run(throughVolume(path, disk));
   const links = Array.from(linksIn(end.route.way.links), ({ path, target }) => ({
     path: told(path),
     target: told(target),
@@ -44,7 +46,7 @@ export async function examine(owner: string, given: string | URL): Promise<Exami
     end: toldEnd,
     links,
     mounts: mountsOf(end, mounts),
-    stale: staleAt(end, mounts),
+    stale: await run(staleAt(end, mounts, disk)),
   };
 }
 
@@ -61,9 +63,13 @@ function mountsOf(end: Resolution, mounts: Mounts): Mount[] {
   return [...new Map(places.map((place) => [mounts.at(place).point, mounts.at(place)])).values()];
 }
 
-function staleAt(end: Resolution, mounts: Mounts): Examination['stale'] {
-  if (end.kind !== 'found') return undefined;
-  const mount = mounts.at(end.path);
-  const stale = staleMount(mount, end.path, end.stat.isFile() ? 'file' : 'directory');
-  return stale && { kind: stale.kind, point: mount.point };
+function* staleAt(end: Resolution, mounts: Mounts, disk: Disk): Steps<readonly StaleMount[]> {
+  if (end.kind !== 'found') return [];
+  const { path, stat, route } = end;
+  const own = staleMountAt(mounts, path, stat.isFile() ? 'file' : 'directory');
+  if (own) return [own];
+  if (!stat.isDirectory()) return [];
+  const { volume = path, revisionPath } = route.way;
+  const points = mountPointsIn(mounts, revisionPath === path ? volume : path);
+  return yield* staleMountsAt(mounts, points, true, disk);
 }

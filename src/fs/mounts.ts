@@ -1,5 +1,6 @@
 /**
- * The mounts of this process: where a call may hang, and which mounts never show an update.
+ * The mounts of this process: where a call may hang, and which file system a path is on. The tables of other processes only
+ * tell what is mounted there.
  *
  * | the mount table                                    | a path is on                                            |
  * |----------------------------------------------------|---------------------------------------------------------|
@@ -16,14 +17,13 @@
 import { systemClock } from '../core/ports/clock.js';
 import { errnoOf } from '../core/errors/errno.js';
 import { promised, type FileSystem } from '../core/ports/file-system.js';
-import { dirname, pathForCall } from '../core/ports/platform-path.js';
+import { dirname, pathForCall, resolve } from '../core/ports/platform-path.js';
 import { processState } from '../core/process-state.js';
 import { SerialQueue } from '../core/scheduling/serial-queue.js';
 import { readProc, type ProcCalls } from './calls.js';
 import { kindOfMagic, type FileSystemKind } from './file-system-kind.js';
 import { isBehindMagicLink, magicLinkOf } from './magic-link.js';
 import { callsMayHang, linesOf, reachableMounts, type Mount } from './mount-table.js';
-import { isRevisionName } from './volume-layout.js';
 
 const MOUNT_TABLE = '/proc/self/mountinfo';
 
@@ -35,6 +35,9 @@ export type MountCalls = ProcCalls & Pick<FileSystem, 'statfs'>;
 
 /** The share of time that reading the table may take: on some nodes it has thousands of lines. */
 const READING_SHARE = 0.1;
+
+/** How many tables of other processes are kept. */
+const MAX_OTHERS = 64;
 
 const LOCAL: Mount = { id: '', point: '/', root: '/', kind: { name: 'local', place: 'disk' } };
 const UNKNOWN = mountOfKind('/', { name: 'unknown', place: 'unknown' });
@@ -54,11 +57,12 @@ const readings = processState('mounts', () => new WeakMap<MountCalls, Reading>()
 
 function readingOf(fs: MountCalls): Reading {
   let reading = readings().get(fs);
-  if (!reading) {
-    reading = { table: undefined, at: -Infinity, tookMs: 0, outstanding: new SerialQueue() };
-    readings().set(fs, reading);
-  }
+  if (!reading) readings().set(fs, (reading = newReading()));
   return reading;
+}
+
+function newReading(): Reading {
+  return { table: undefined, at: -Infinity, tookMs: 0, outstanding: new SerialQueue() };
 }
 
 /** The mounts of each `fs`, as this copy of the library understands the table. */
@@ -73,29 +77,57 @@ export class Mounts {
   /** Whether there is any path on which a call may never return. A link may lead there from anywhere. */
   mayHangSomewhere = false;
   readonly #fs: MountCalls;
+  readonly #path: string;
   /** By device number, as in `st_dev`. */
   #kinds = new Map<bigint, FileSystemKind>();
   readonly #reading: Reading;
   readonly #waits = new Set<{ readonly path: string; readonly mount: Mount; readonly abandon: () => void }>();
   #isReadingAgain = false;
+  /** Those of other processes, by the path of their table. */
+  readonly #others = new Map<string, Mounts>();
   #otherwise: Mount = LOCAL;
   #isAnyRemote = false;
   #table: string | undefined;
 
-  private constructor(fs: MountCalls) {
+  private constructor(fs: MountCalls, path: string, reading: Reading) {
     this.#fs = fs;
-    this.#reading = readingOf(fs);
+    this.#path = path;
+    this.#reading = reading;
   }
 
   /** @param minAgeMs the table is read again if the last reading is older, and did not take too long. */
-  static of(fs: MountCalls, minAgeMs = 100): Mounts {
+  static of(fs: MountCalls, minAgeMs?: number): Mounts {
     let mounts = known.get(fs);
-    if (!mounts) known.set(fs, (mounts = new Mounts(fs)));
-    const { at, tookMs } = mounts.#reading;
-    const maxAgeMs = Math.max(minAgeMs, tookMs / READING_SHARE);
-    if (systemClock.monotonic() - at > maxAgeMs) mounts.#read();
-    else mounts.#learn();
+    if (!mounts) known.set(fs, (mounts = new Mounts(fs, MOUNT_TABLE, readingOf(fs))));
+    mounts.#refresh(minAgeMs);
     return mounts;
+  }
+
+  #refresh(minAgeMs = 100): void {
+    const { at, tookMs } = this.#reading;
+    const maxAgeMs = Math.max(minAgeMs, tookMs / READING_SHARE);
+    if (systemClock.monotonic() - at > maxAgeMs) this.#read();
+    else this.#learn();
+  }
+
+  /**
+   * The table that has what is mounted around a resolved path, and the path in it. Behind a link to the root of a process,
+   * that is the table of the process: `/proc/7/root/./etc` is `/etc` in `/proc/7/mountinfo`, which is empty if it may not be
+   * read.
+   */
+  around(realPath: string): { readonly table: Mounts; readonly path: string; readonly prefix: string } {
+    const prefix = isBehindMagicLink(realPath) ? magicLinkOf(realPath) : '';
+    if (!prefix.endsWith('/root/.')) return { table: this, path: realPath, prefix: '' };
+    const tablePath = `${prefix.slice(0, -'root/.'.length)}mountinfo`;
+    let table = this.#others.get(tablePath);
+    if (!table) {
+      // Of processes that have ended, nobody asks again.
+      if (this.#others.size === MAX_OTHERS) this.#others.clear();
+      this.#others.set(tablePath, (table = new Mounts(this.#fs, tablePath, newReading())));
+    }
+    table.#refresh();
+    // The parent of a root is itself.
+    return { table, path: resolve(`/${realPath.slice(prefix.length)}`), prefix };
   }
 
   /** The mount that a path is on. @param path absolute, every link above its last name resolved. */
@@ -196,7 +228,7 @@ export class Mounts {
   #read(): void {
     const reading = this.#reading;
     reading.at = systemClock.monotonic();
-    reading.table = process.platform === 'linux' ? readProc(this.#fs, MOUNT_TABLE) : undefined;
+    reading.table = process.platform === 'linux' ? readProc(this.#fs, this.#path) : undefined;
     this.#learn();
     reading.tookMs = systemClock.monotonic() - reading.at;
   }
@@ -239,27 +271,4 @@ function mountOfKind(point: string, kind: FileSystemKind): Mount {
 function stale(path: string): Error {
   const error = new Error(`ESTALE: the mount was replaced while "${path}" was read`);
   return Object.assign(error, { code: 'ESTALE', path });
-}
-
-/**
- * Why a file or directory will never show an update; undefined if it may. kubelet mounts a `subPath` by binding a file
- * or directory of one revision, and the mount keeps showing that revision.
- * @param realPath every link resolved.
- * @param kind a directory that is a mount point shows its changes.
- */
-export function staleMount(
-  mount: Mount,
-  realPath: string,
-  kind: 'file' | 'directory',
-): { readonly kind: 'revision' | 'file'; readonly message: string } | undefined {
-  if (mount.root === '') return undefined;
-  if (mount.root.split('/').some(isRevisionName)) {
-    const message = `"${mount.point}" is a subPath mount of one revision, which never changes. Mount the whole volume instead`;
-    return { kind: 'revision', message };
-  }
-  if (kind === 'file' && mount.point === realPath) {
-    const message = `"${realPath}" is mounted by itself (subPath, or a bind mount of one file); a file that replaces its source never appears there. Mount the directory instead`;
-    return { kind: 'file', message };
-  }
-  return undefined;
 }

@@ -4,12 +4,21 @@ import { basename, dirname } from '../core/ports/platform-path.js';
 import { errnoOf } from '../core/errors/errno.js';
 import { nextSlice, type Steps } from '../core/scheduling/steps.js';
 import type { WatchedDirectory } from '../core/ports/watch-backend.js';
+import { within } from '../fs/absolute-path.js';
 import { haveSameDirectories, type Consulted } from '../fs/consulted.js';
 import type { Disk } from '../fs/disk.js';
 import { identityOf } from '../fs/file-identity.js';
-import { staleMount, type Mounts } from '../fs/mounts.js';
+import type { Mounts } from '../fs/mounts.js';
 import type { Extent, Found, Observation, Target } from '../fs/observation.js';
-import type { Snapshot } from '../fs/snapshot.js';
+import type { SetSnapshot, Snapshot } from '../fs/snapshot.js';
+import {
+  mountPointsIn,
+  staleMountAt,
+  staleMountMessages,
+  staleMountsAt,
+  type StaleMount,
+} from '../fs/stale-mounts.js';
+import { isUserVisible } from '../fs/volume-layout.js';
 import { volumeOf } from './waits.js';
 import type { WatcherWarning } from './watcher-events.js';
 
@@ -25,6 +34,8 @@ export interface Looked {
   readonly volumeTimes: VolumeTimes;
   /** Where to listen. While that stays the same, looks return the same object, unless files are mounted by themselves. */
   readonly consulted: Consulted;
+  /** What of it never shows an update, in words. While that and the mount table stay the same, the same object. */
+  readonly stale: readonly string[];
 }
 
 /** Looks once. @param reported what was last reported. */
@@ -40,8 +51,9 @@ export function* lookAt(
   // A single file is never gone while something is found.
   const mayLack = seen.kind === 'found' && seen.snapshot !== reported && reported && reported.kind !== 'file';
   const volumeTimes = mayLack ? yield* volumesOfGone(reported, seen.snapshot, disk) : NO_TIMES;
-  const consulted = yield* mountedFiles.with(seen.consulted, mounts, disk);
-  return { seen, volumeTimes, consulted };
+  const consulted = yield* mountedFiles.with(seen, mounts, disk);
+  const stale = seen.kind === 'found' ? yield* mountedFiles.staleIn(seen.snapshot, mounts, disk) : [];
+  return { seen, volumeTimes, consulted, stale };
 }
 
 /**
@@ -70,17 +82,32 @@ function* volumesOfGone(reported: Snapshot, { files }: Snapshot, disk: Disk): St
  */
 export class MountedFiles {
   #consulted: Consulted = { directories: [] };
-  #version = 0;
+  #version = '';
   /** The mount points among the entries that were consulted, without directories that are listened to anyway. */
   #points: readonly string[] = [];
+  /** Those of them that are files. */
+  #files: readonly WatchedDirectory[] = [];
+  /** The mount points below the directory of the target where an update may never show, */
+  #below: readonly string[] = [];
+  /** and those of them that are listened to. */
+  #listed: ReadonlySet<string> = new Set();
+  #last: { readonly snapshot: Snapshot; readonly messages: readonly string[] } | undefined;
 
   /** What a look has consulted, and these files. */
-  *with(consulted: Consulted, mounts: Mounts, disk: Disk): Steps<Consulted> {
-    if (mounts.version !== this.#version || !haveSameDirectories(consulted, this.#consulted)) {
+  *with(seen: Observation, mounts: Mounts, disk: Disk): Steps<Consulted> {
+    const { consulted } = seen;
+    const root = seen.kind === 'found' && seen.snapshot.kind !== 'group' ? rootOf(seen.snapshot) : '';
+    const version = `${mounts.version} ${mounts.around(root).table.version} ${root}`;
+    if (version !== this.#version || !haveSameDirectories(consulted, this.#consulted)) {
       this.#consulted = consulted;
-      this.#version = mounts.version;
+      this.#version = version;
+      this.#last = undefined;
+      this.#below = root === '' ? [] : mountPointsIn(mounts, root);
+      const paths = new Set(this.#below.length === 0 ? [] : consulted.directories.map(({ path }) => path));
+      this.#listed = new Set(this.#below.filter((point) => paths.has(point)));
       this.#points = pointsAmong(consulted, mounts);
     }
+    this.#files = [];
     if (this.#points.length === 0) return this.#consulted;
     const files: WatchedDirectory[] = [];
     for (const path of this.#points) {
@@ -92,8 +119,53 @@ export class MountedFiles {
         if (errnoOf(error) === undefined) throw error;
       }
     }
+    this.#files = files;
     return files.length === 0 ? this.#consulted : { directories: [...this.#consulted.directories, ...files] };
   }
+
+  /** What of a snapshot never shows an update, in words; found with the mounts of the last call of `with`. */
+  *staleIn(snapshot: Snapshot, mounts: Mounts, disk: Disk): Steps<readonly string[]> {
+    if (this.#last?.snapshot === snapshot) return this.#last.messages;
+    const messages = staleMountMessages(yield* this.#mountsIn(snapshot, mounts, disk));
+    this.#last = { snapshot, messages };
+    return messages;
+  }
+
+  *#mountsIn(snapshot: Snapshot, mounts: Mounts, disk: Disk): Steps<readonly StaleMount[]> {
+    if (snapshot.kind === 'missing') return [];
+    const at = (path: string, kind: 'file' | 'directory'): StaleMount[] => {
+      const mount = staleMountAt(mounts, path, kind);
+      return mount ? [mount] : [];
+    };
+    if (snapshot.kind === 'group')
+      return [...snapshot.files.values()].flatMap(({ realPath }) => at(realPath, 'file'));
+    const { realPath, kind } = snapshot;
+    const own = at(realPath, kind === 'file' ? 'file' : 'directory');
+    if (kind === 'file' || own.length > 0) return own;
+    const root = within(rootOf(snapshot), '');
+    const inside = this.#below.filter(
+      (point) => this.#listed.has(point) || isInSet(snapshot, point.slice(root.length).split('/')),
+    );
+    // A link leads to these.
+    const elsewhere = this.#files.filter(({ path }) => !path.startsWith(root));
+    return [
+      ...(yield* staleMountsAt(mounts, inside, kind === 'tree', disk)),
+      ...elsewhere.flatMap(({ path }) => at(path, 'file')),
+    ];
+  }
+}
+
+/** The directory of a target; that of a volume is above its revision. */
+function rootOf({ realPath, revision }: Pick<SetSnapshot, 'realPath' | 'revision'>): string {
+  return revision !== undefined && realPath.endsWith(`/${revision}`) ? dirname(realPath) : realPath;
+}
+
+/** Whether a mount point is one of the files of a directory. @param names of the path in the directory. */
+function isInSet({ kind, files }: SetSnapshot, names: readonly string[]): boolean {
+  // A file in a revision has the key that leads to it.
+  if (files.has(names.filter((name) => !name.startsWith('..')).join('/'))) return true;
+  const [name = ''] = names;
+  return kind !== 'tree' && names.length === 1 && isUserVisible(name);
 }
 
 function pointsAmong({ directories }: Consulted, mounts: Mounts): readonly string[] {
@@ -132,13 +204,9 @@ export function eventlessOf(
 }
 
 /** Why what is watched is not reported in full, or never changes. */
-export function warningsOf({ snapshot, limited }: Found, mounts: Mounts): readonly WatcherWarning[] {
+export function warningsOf({ limited }: Found, stale: readonly string[]): readonly WatcherWarning[] {
   const warnings: WatcherWarning[] = [];
   if (limited !== undefined) warnings.push({ code: 'limit', message: limited });
-  if (snapshot.kind === 'group') return warnings;
-  const { realPath } = snapshot;
-  const kind = snapshot.kind === 'file' ? 'file' : 'directory';
-  const stale = staleMount(mounts.at(realPath), realPath, kind);
-  if (stale) warnings.push({ code: 'subPath', message: stale.message });
+  for (const message of stale) warnings.push({ code: 'subPath', message });
   return warnings;
 }

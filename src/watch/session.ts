@@ -100,9 +100,9 @@ export class Session {
   #seen: Observation | undefined;
   /** What the looks of a resync have found, in one turn each. It is compared once two of them have found the same. */
   #unconfirmed: readonly Observation[] = [];
-  /** The version of the mount table at the last look. */
-  #mountsVersion = 0;
   #warnings: readonly WatcherWarning[] = [];
+  /** See `Looked`. */
+  #stale: readonly string[] = [];
   /** Another look, when a pending difference is due. */
   #nextLook: Scheduled | undefined;
   /** Set while every look finds the target replaced during each attempt. */
@@ -326,7 +326,7 @@ export class Session {
   /** Compares what a look has found, and listens to what it has consulted. Returns what was not watched before. */
   #found(
     seen: StableObservation,
-    { volumeTimes, consulted }: Looked,
+    { volumeTimes, consulted, stale }: Looked,
     look: Look,
     mounts: Mounts,
   ): Answer<readonly string[]> {
@@ -344,12 +344,12 @@ export class Session {
     }
     if (isNew) this.#compare(seen, look, volumeTimes);
     // The same observation may come through a mount that was not in the table before.
-    const areMountsNew = mounts.version !== this.#mountsVersion;
-    if (seen.kind === 'found' && (isNew || isElsewhere || areMountsNew)) this.#warn(warningsOf(seen, mounts));
+    const areMountsNew = stale !== this.#stale;
+    if (seen.kind === 'found' && (isNew || isElsewhere || areMountsNew)) this.#warn(warningsOf(seen, stale));
     // A listener may have closed the watcher.
     if (this.#lifetime.ended) return [];
     this.#unconfirmed = [];
-    this.#mountsVersion = mounts.version;
+    this.#stale = stale;
     const { directories } = isElsewhere ? consulted : this.#connection;
     const eventless =
       isElsewhere || areMountsNew ? eventlessOf(seen, directories, mounts) : this.#connection.eventless;

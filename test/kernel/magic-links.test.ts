@@ -2,7 +2,7 @@
  * Links of `/proc` that lead into the mount namespace of another process, as a sidecar uses them (`shareProcessNamespace`).
  * At the same path there is another file here. Nothing is found by a resync.
  */
-import { spawn } from 'node:child_process';
+import { execFileSync, spawn, spawnSync } from 'node:child_process';
 import { mkdirSync, openSync, closeSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
@@ -29,6 +29,7 @@ interface Scene {
   /** The directory in the other namespace. */
   readonly theirs: string;
   readonly volume: KubeletVolume;
+  readonly other: number | undefined;
 }
 
 /** A directory with a file and a volume, over which another process has mounted its own. */
@@ -44,7 +45,7 @@ async function scene(): Promise<Scene> {
   const theirs = `${proc}/root${directory}`;
   const volume = new KubeletVolume(`${theirs}/volume`);
   volume.publish({ key: 'theirs' });
-  return { directory, proc, theirs, volume };
+  return { directory, proc, theirs, volume, other: other.pid };
 }
 
 async function watched(
@@ -186,5 +187,37 @@ inMountNamespace(import.meta.url, () => {
     for (let turns = 0; turns < 100 && watcher.current?.kind !== 'missing'; turns += 1)
       await clock.advance(1_000);
     expect(watcher.current?.kind).toBe('missing');
+  });
+
+  test('a file that is mounted by itself there is warned of, and found by doctor; one that is mounted here is not', async () => {
+    const { directory, theirs, proc, other } = await scene();
+    const inside = (...command: string[]): void => {
+      execFileSync('nsenter', ['-t', String(other), '-m', ...command]);
+    };
+    writeFileSync(join(directory, 'here'), 'mine');
+    execFileSync('mount', ['--bind', join(directory, 'conf'), join(directory, 'here')]);
+    onTestFinished(() => void spawnSync('umount', ['-l', join(directory, 'here')]));
+    writeFileSync(join(theirs, 'here'), 'theirs');
+    writeFileSync(join(theirs, 'app.yaml'), '');
+    inside('mount', '--bind', `${directory}/conf`, `${directory}/app.yaml`);
+    const names = [`${theirs}/app.yaml`, theirs, `${proc}/task/${other}/root${directory}/app.yaml`];
+    for (const path of names) {
+      const { watcher } = await watched(path);
+      const message = expect.stringMatching(/app.yaml" is mounted by itself/) as string;
+      expect(watcher.status().warnings, path).toEqual([{ code: 'subPath', message }]);
+      const ids = (await diagnose(path)).findings.map(({ id }) => id);
+      expect(ids, path).toContain('FILE_MOUNT');
+    }
+    const { watcher } = await watched(`${theirs}/here`);
+    expect(watcher.status().warnings).toEqual([]);
+    const tree = await watched(theirs, { recursive: true });
+    expect(tree.watcher.status().warnings).toHaveLength(1);
+    inside('umount', `${directory}/app.yaml`);
+    await expect
+      .poll(async () => {
+        await tree.watcher.check();
+        return tree.watcher.status().warnings;
+      })
+      .toEqual([]);
   });
 });

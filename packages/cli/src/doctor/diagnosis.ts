@@ -145,14 +145,11 @@ function unreadable(path: string, { code, message, cause }: TargetError): Findin
 }
 
 function staleFindings(stale: Examination['stale']): Finding[] {
-  switch (stale?.kind) {
-    case 'revision':
-      return [finding('SUBPATH', `"${stale.point}" is a subPath mount of one revision`)];
-    case 'file':
-      return [finding('FILE_MOUNT', `"${stale.point}" is mounted by itself (subPath, or a bind mount)`)];
-    case undefined:
-      return [];
-  }
+  return stale.map(({ kind, path }) =>
+    kind === 'revision'
+      ? finding('SUBPATH', `"${path}" is a subPath mount of one revision`)
+      : finding('FILE_MOUNT', `"${path}" is mounted by itself (subPath, or a bind mount)`),
+  );
 }
 
 const CERTIFICATE_FINDINGS = {
