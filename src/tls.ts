@@ -20,5 +20,6 @@ export {
   type TlsFilesOptions,
   type TlsFilesStatus,
 } from './tls/tls-files.js';
-export type { TlsPaths } from './tls/tls-paths.js';
+export type { TlsParser, TlsParsing, TlsPem } from './tls/tls-parser.js';
+export type { NamedPaths, TlsPaths } from './tls/tls-paths.js';
 export { undiciDispatcher } from './tls/undici-dispatcher.js';

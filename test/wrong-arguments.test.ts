@@ -61,7 +61,7 @@ test.each<[message: RegExp, call: () => unknown]>([
     () => credentials('/etc/db', any({ keys: { user: 'u' } })),
   ],
   [
-    /^TlsFiles: unknown path "chain"; known are cert, key, bundle, pfx, passphrase, ca$/,
+    /^TlsFiles: unknown path "chain"; known are cert, key, bundle, passphrase, ca; with the option "parse", files have any names$/,
     () => new TlsFiles(any({ cert: 'a', key: 'b', chain: 'c' })),
   ],
   // Two paths instead of one object of paths.

@@ -12,9 +12,11 @@ import type { X509Certificate } from 'node:crypto';
 import { isoTime } from '../core/ports/clock.js';
 import { distinct, issuerName, subjectName, validityOf, type Chain } from './certificates.js';
 
-/** What is odd about a set that is used nevertheless, and until when that stays so. */
+/** What is odd about a set that is used nevertheless, and how long that stays so. */
 export interface Oddities {
   readonly warnings: readonly string[];
+  /** Epoch ms; `-Infinity` if it would have been so at any time before: the clock may be set. */
+  readonly from: number;
   /** Epoch ms; `Infinity` if no date changes it. */
   readonly until: number;
 }
@@ -24,6 +26,9 @@ const MAX_LIST_BYTES = 102_400;
 /** As many as OpenSSL follows; a hostile file may have thousands. */
 const MAX_ISSUERS = 100;
 const MAX_NAMED = 3;
+const ADVICE = 'clients that find no other path to a root reject the chain';
+/** Of a certificate. */
+export const UNREADABLE = 'has a date that cannot be read';
 
 /** @param expiryWarningMs how long before its end an issuer is named that ends before the first certificate. */
 export function inspectChain(path: string, chain: Chain, now: number, expiryWarningMs = 0): Oddities {
@@ -31,34 +36,39 @@ export function inspectChain(path: string, chain: Chain, now: number, expiryWarn
   const issuers = distinct(rest).slice(0, MAX_ISSUERS);
   const warnings = [...issuerWarnings(path, leaf, issuers), ...sizeWarnings(path, chain)];
   const end = validityOf(leaf).expiresAt;
-  let until = Infinity;
+  let [from, until] = [-Infinity, Infinity];
   // Clients have roots of their own.
   for (const issuer of issuers.filter((issuer) => !isRoot(issuer))) {
     const { notBefore, expiresAt } = validityOf(issuer);
+    if (Number.isNaN(notBefore + expiresAt)) {
+      warnings.push(`${nameOf(issuer)} in the chain of "${path}" ${UNREADABLE}; ${ADVICE}`);
+      continue;
+    }
     const soonAt = expiresAt < end ? expiresAt - expiryWarningMs : expiresAt;
     for (const moment of [notBefore, soonAt, expiresAt]) {
       if (moment > now && moment < end) until = Math.min(until, moment);
+      if (moment <= now) from = Math.max(from, moment);
     }
     if (notBefore <= now && soonAt > now) continue;
     const when = notBefore > now ? `is not valid before ${isoTime(notBefore)}` : expiryOf(expiresAt, now);
-    const advice = 'clients that find no other path to a root reject the chain';
-    warnings.push(`${nameOf(issuer)} in the chain of "${path}" ${when}; ${advice}`);
+    warnings.push(`${nameOf(issuer)} in the chain of "${path}" ${when}; ${ADVICE}`);
   }
-  return { warnings, until };
+  return { warnings, from, until };
 }
 
-/** The reason why a CA bundle verifies nobody; undefined if one of its certificates has not expired. */
+/** Since when and why a CA bundle verifies nobody; undefined if one of its certificates has not expired. */
 export function whyExpired(
   path: string,
   authorities: readonly X509Certificate[],
   now: number,
-): string | undefined {
+): { readonly at: number; readonly message: string } | undefined {
   const ends = authorities.map((authority) => validityOf(authority).expiresAt);
   const end = Math.max(...ends);
   const last = authorities[ends.indexOf(end)];
   if (!last || end > now) return undefined;
   const which = `the last one, ${subjectName(last)}, at ${isoTime(end)}`;
-  return `Every certificate in the CA bundle "${path}" has expired, ${which}; it verifies no peer`;
+  const message = `Every certificate in the CA bundle "${path}" has expired, ${which}; it verifies no peer`;
+  return { at: end, message };
 }
 
 function expiryOf(expiresAt: number, now: number): string {

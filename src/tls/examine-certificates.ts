@@ -81,7 +81,9 @@ async function inSet(given: string | TlsPaths, now: number): Promise<Certificate
     const snapshot = await stableRead(targetAt(layout.target, LIMITS), ports);
     const path = [layout.target].flat().join(', ');
     const parsing = { now, path, revision: undefined, previous: undefined, expiryWarningMs: 0 };
-    return parseSet(layout.locate(snapshot), parsing).warnings.map((message) => ({ kind: 'chain', message }));
+    const { warnings, refusal } = parseSet(layout.locate(snapshot), parsing);
+    if (refusal) return problemOf(refusal);
+    return warnings.map((message) => ({ kind: 'chain', message }));
   } catch (error) {
     return problemOf(error);
   }
@@ -102,8 +104,8 @@ async function inFile(path: string, realPath: string, now: number): Promise<Cert
     if (hasPrivateKey(bytes)) return await inSet(path, now);
     const chain = parseCertificates(path, bytes, 'ERR_TLS_PEM');
     if (chain[0].ca) {
-      const message = whyExpired(path, chain, now);
-      return message === undefined ? [] : [{ kind: 'expired', message }];
+      const expired = whyExpired(path, chain, now);
+      return expired ? [{ kind: 'expired', message: expired.message }] : [];
     }
     const { expiresAt } = validityOf(chain[0]);
     const { warnings } = inspectChain(path, chain, now);

@@ -14,16 +14,20 @@ import { Alarm } from '../core/scheduling/alarm.js';
 import type { Clock } from '../core/ports/clock.js';
 import type { ResilientError } from '../core/errors/resilient-error.js';
 import type { Snapshot } from '../fs/snapshot.js';
-import { TlsError } from './tls-error.js';
-import type { TlsPlaces } from './tls-paths.js';
+import { TlsError, type TlsErrorCode } from './tls-error.js';
+import type { TlsPlace } from './tls-paths.js';
 
+/** A keystore and its passphrase fail in a parser. */
+const MISMATCHES: readonly TlsErrorCode[] = ['ERR_TLS_MISMATCH', 'ERR_TLS_PARSE'];
+
+/** @param places of what has to match */
 export function isHalf(
   error: Error,
-  { cert, key, passphrase = key }: TlsPlaces,
+  places: readonly (TlsPlace | undefined)[],
   { revision }: Snapshot,
 ): boolean {
-  const isMismatch = error instanceof TlsError && error.code === 'ERR_TLS_MISMATCH';
-  const paths = new Set([cert, key, passphrase].map((place) => place?.path));
+  const isMismatch = error instanceof TlsError && MISMATCHES.includes(error.code);
+  const paths = new Set(places.flatMap((place) => place?.path ?? []));
   return isMismatch && revision === undefined && paths.size > 1;
 }
 

@@ -2,8 +2,7 @@
 import { createPrivateKey, X509Certificate, type KeyObject } from 'node:crypto';
 
 import type { Chain } from './certificates.js';
-import { Malformed } from './der.js';
-import { checkEffort, Locked } from './password-encryption.js';
+import { checkEffort, isEncrypted, Locked } from './encrypted-key.js';
 import { TlsError, type TlsErrorCode } from './tls-error.js';
 
 /**
@@ -40,14 +39,19 @@ export function parseCertificates(path: string, bytes: Buffer, code: TlsErrorCod
 export function parseKey(path: string, bytes: Buffer, passphrase?: string): KeyObject {
   const [block] = pemBlocks(bytes, PRIVATE_KEY);
   if (!block?.isComplete) throw new TlsError('ERR_TLS_PEM', `"${path}" ${whyNo('private key', bytes)}`);
-  const isLocked = block.label.startsWith('ENCRYPTED') || block.text.includes('Proc-Type: 4,ENCRYPTED');
+  const isTraditional = block.text.includes('Proc-Type:');
+  const der = Buffer.from(isTraditional ? '' : (block.text.split(DASHES)[2] ?? ''), 'base64');
+  let isLocked = false;
   try {
-    if (block.label !== 'ENCRYPTED PRIVATE KEY') return createPrivateKey({ key: block.text, passphrase });
-    const key = Buffer.from(block.text.split(DASHES)[2] ?? '', 'base64');
-    checkEffort(key);
-    return createPrivateKey({ key, format: 'der', type: 'pkcs8', passphrase });
+    // OpenSSL would look for another one in it, whose effort cannot be seen.
+    if (isTraditional && GENERIC.test(block.label)) throw new Error('a key with DEK-Info is not PKCS#8');
+    // By its bytes: OpenSSL 3.5 opens it with the label PRIVATE KEY as well.
+    if (isEncrypted(der)) checkEffort(der);
+    isLocked = isTraditional || isEncrypted(der);
+    if (isTraditional || !isLocked) return createPrivateKey({ key: block.text, passphrase });
+    return createPrivateKey({ key: der, format: 'der', type: 'pkcs8', passphrase });
   } catch (cause) {
-    if (isLocked && !(cause instanceof Malformed)) throw new Locked({ cause });
+    if (isLocked) throw new Locked({ cause });
     const why = whyUnparsable(block, cause as Error);
     throw new TlsError('ERR_TLS_PEM', `Cannot parse the private key in "${path}": ${why}`, { cause });
   }
@@ -63,7 +67,7 @@ function whyNo(wanted: string, bytes: Buffer): string {
   if (isUtf16(bytes)) return `is UTF-16; PEM is ASCII: iconv -f UTF-16 -t UTF-8 FILE`;
   const [block] = pemBlocks(bytes, PRINTABLE);
   if (block) return `contains PEM of type "${block.label}", but no complete ${wanted}`;
-  return `contains no ${wanted} in PEM; convert DER to PEM: openssl ${wanted === 'certificate' ? 'x509' : 'pkey'} -inform der -in FILE; PKCS#12 is given as { pfx, passphrase }`;
+  return `contains no ${wanted} in PEM; convert DER to PEM: openssl ${wanted === 'certificate' ? 'x509' : 'pkey'} -inform der -in FILE; a keystore needs the option "parse"`;
 }
 
 /** As some editors and shells write text, with a byte order mark or without. */
@@ -90,21 +94,33 @@ interface PemBlock {
 const CERTIFICATE = /^(?:X509 |TRUSTED )?CERTIFICATE$/;
 /** Of any format: PKCS#8, RSA or elliptic curve. */
 const PRIVATE_KEY = /PRIVATE KEY$/;
+/** Of PKCS#8. */
+const GENERIC = /^(?:ENCRYPTED )?PRIVATE KEY$/;
 const PRINTABLE = /^[A-Z0-9 ]{1,40}$/;
 
 const BEGIN = '-----BEGIN ';
 const END = '-----END ';
 const DASHES = '-----';
+const BASE64 = /^\s[\w+/=\s]*$/;
+/** In Latin-1. */
+const BYTE_ORDER_MARK = 'ï»¿';
 
 /** Finds the blocks with such a label, in linear time, whatever the file contains. */
 function pemBlocks(bytes: Buffer, wanted: RegExp): PemBlock[] {
-  const [, ...parts] = bytes.toString('latin1').split(BEGIN);
-  const blocks = parts.map((part) => {
+  const parts = bytes.toString('latin1').split(BEGIN);
+  return parts.slice(1).flatMap((part, index) => {
     const [label = ''] = part.slice(0, 64).split(DASHES, 1);
     const last = `${END}${label}${DASHES}`;
     const end = part.indexOf(END);
     const isComplete = end !== -1 && part.startsWith(last, end);
-    return { label, text: `${BEGIN}${isComplete ? part.slice(0, end + last.length) : part}`, isComplete };
+    const isWhole = isComplete && BASE64.test(part.slice(label.length + DASHES.length, end));
+    if (!wanted.test(label) || (!isWhole && isInComment(parts[index] ?? ''))) return [];
+    return [{ label, text: `${BEGIN}${isComplete ? part.slice(0, end + last.length) : part}`, isComplete }];
   });
-  return blocks.filter(({ label }) => wanted.test(label));
+}
+
+/** Whether other text comes before a BEGIN on its line; files may be joined without a line break. */
+function isInComment(before: string): boolean {
+  const line = before.slice(before.lastIndexOf('\n') + 1).trim();
+  return line !== '' && line !== BYTE_ORDER_MARK && !line.endsWith(DASHES);
 }

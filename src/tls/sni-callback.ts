@@ -39,7 +39,14 @@ export function sniCallback(hosts: Readonly<Record<string, TlsFiles>>): SniCallb
     if (!files) {
       callback(null);
     } else if (files.current) {
-      callback(null, contextOf(files.current));
+      let context: SecureContext;
+      try {
+        context = contextOf(files.current);
+      } catch (error) {
+        callback(error as Error);
+        return;
+      }
+      callback(null, context);
     } else {
       callback(new TlsError('ERR_TLS_UNAVAILABLE', `There is no usable certificate for ${servername} yet`));
     }

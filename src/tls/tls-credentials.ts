@@ -23,6 +23,9 @@ export interface TlsCredentialsFields {
 /** A CA bundle alone has no expiry date. */
 const ALWAYS: Validity = { notBefore: -Infinity, expiresAt: Infinity };
 
+/** Ciphers with which OpenSSL accepts keys of any size. */
+const LOWEST_LEVEL = 'DEFAULT@SECLEVEL=0';
+
 /** The TLS options that change with the files. */
 interface SecureContextSource {
   readonly cert?: Buffer;
@@ -54,8 +57,9 @@ export class TlsCredentials implements Validity {
    * certificates, repetitions and text between them do not matter.
    */
   readonly digest: string;
-  /** The secure context of the set, with the defaults of Node.js for all other options. */
-  readonly secureContext: SecureContext;
+  /** Why OpenSSL refuses the set by its defaults, although it takes it at its lowest security level. @internal */
+  readonly weakness: string | undefined;
+  #context: SecureContext | undefined;
 
   /** @throws what OpenSSL says if it rejects the set. */
   constructor({ identity, authorities, revision }: TlsCredentialsFields) {
@@ -73,7 +77,21 @@ export class TlsCredentials implements Validity {
     this.revision = revision;
     const parts = [this.#pair?.cert, this.#pair?.key, digestOfSet(this.authorities)];
     this.digest = `tls:${hash('sha256', parts.join('\n'))}`;
-    this.secureContext = createSecureContext(this.options);
+    try {
+      this.#context = createSecureContext(this.options);
+    } catch (error) {
+      // A server may have such ciphers.
+      createSecureContext({ ...this.options, ciphers: LOWEST_LEVEL });
+      this.weakness = (error as Error).message;
+    }
+  }
+
+  /**
+   * The secure context of the set, with the defaults of Node.js for all other options.
+   * @throws what OpenSSL says of a set that it takes only at a lower security level.
+   */
+  get secureContext(): SecureContext {
+    return (this.#context ??= createSecureContext(this.options));
   }
 
   /** The certificate chain, PEM. */

@@ -1,7 +1,14 @@
 import { Alarm } from '../core/scheduling/alarm.js';
 import { dateOrNull } from '../core/ports/clock.js';
 import type { Expiry } from '../core/lifecycle/events.js';
-import { describe, divideOptions, hasMethods, milliseconds, optional } from '../core/options/options.js';
+import {
+  callback,
+  describe,
+  divideOptions,
+  hasMethods,
+  milliseconds,
+  optional,
+} from '../core/options/options.js';
 import {
   expiryVerdict,
   flag,
@@ -23,7 +30,15 @@ import { subjectName } from './certificates.js';
 import { HalfRenewal, isHalf } from './half-renewal.js';
 import type { TlsCredentials } from './tls-credentials.js';
 import { TlsError } from './tls-error.js';
-import { tlsLayout, type TlsLayout, type TlsPaths } from './tls-paths.js';
+import { parsePlaces, type TlsParser } from './tls-parser.js';
+import {
+  anyLayout,
+  tlsLayout,
+  type NamedPaths,
+  type TlsPaths,
+  type TlsPlace,
+  type TlsPlaces,
+} from './tls-paths.js';
 import { expiredError, expiryWarning, MAX_BYTES, parseSet } from './tls-set.js';
 
 /** Options of `TlsFiles`. All are optional, and `undefined` means the default. */
@@ -33,6 +48,12 @@ export interface TlsFilesOptions extends WatchedValueOptions {
    * of its lifetime. cert-manager renews when a third is left, so half of that time has passed without a renewal.
    */
   readonly expiryWarningMs?: number | undefined;
+  /**
+   * Turns the files into PEM, if they are something else, such as a keystore in PKCS#12. What it returns is checked and kept
+   * like any other set. If it throws, rejects, or has not ended after ten seconds, the set is `rejected`
+   * (`ERR_TLS_PARSE`).
+   */
+  readonly parse?: TlsParser | undefined;
 }
 
 /** Events of `TlsFiles`. No event's string, JSON or `inspect` form contains a key. */
@@ -66,10 +87,21 @@ export interface TlsFilesStatus extends WatchedValueStatus {
   readonly warnings: readonly WatcherWarning[];
 }
 
-/** When a set that was refused is looked at again, ms. */
-const RETRY_MS = 60_000;
+/** How long a clock that was set back may go unnoticed, ms. */
+const REVIEW_MS = 60_000;
 
-const OWN_OPTIONS = { expiryWarningMs: optional(milliseconds(0)) };
+const OWN_OPTIONS = {
+  expiryWarningMs: optional(milliseconds(0)),
+  parse: optional(callback<TlsParser>(() => ({}))),
+};
+
+/** Dates between which the same files have the same outcome, epoch ms. */
+interface Period {
+  readonly from: number;
+  readonly until: number;
+}
+
+const ALWAYS: Period = { from: -Infinity, until: Infinity };
 
 /** Ready: there is an unexpired certificate. */
 export const tlsFilesDescription: StatusDescription<TlsFilesStatus> = {
@@ -94,7 +126,7 @@ export const tlsFilesDescription: StatusDescription<TlsFilesStatus> = {
  * | another order of CAs    | as before              | –                                                |
  * | a bad or incomplete set | as before              | `rejected`                                       |
  * | half of a renewed pair  | as before              | `rejected` after `groupSettleMs`                 |
- * | a set not yet valid     | as before, until valid | `rejected`; `change` within a minute when valid   |
+ * | a set not yet valid     | as before, until valid | `rejected`; `change` when valid                  |
  * | an expired set          | as before              | `rejected`; `change` if the clock is set back    |
  * | unchanged, expires soon | as before              | `expiring`, then `expired`: then `get()` rejects |
  *
@@ -109,29 +141,36 @@ export const tlsFilesDescription: StatusDescription<TlsFilesStatus> = {
  * ```
  */
 export class TlsFiles extends WatchedValue<TlsCredentials, TlsFilesEvents, TlsFilesStatus> {
-  readonly #layout: TlsLayout;
+  readonly #locate: (snapshot: Snapshot) => TlsPlaces;
+  readonly #parser: TlsParser | undefined;
   readonly #expiryWarningMs: number | undefined;
   readonly #expiry: Alarm;
   readonly #again: Alarm;
   readonly #half: HalfRenewal;
   #certificatePath: string;
-  /** What was last on disk. It is looked at again, because its dates may have passed, or the clock was set. */
+  /** What was last on disk, and what the parser has made of it. It is used again when its dates or the clock say so. */
   #last: Snapshot | undefined;
+  #places: TlsPlaces | undefined;
+  #period = ALWAYS;
   /** Whether it was refused: then it is not reported when it is refused again. */
   #isRefused = false;
+  /** Of the current set, and of the one that was parsed last. */
   #warnings: readonly WatcherWarning[] = [];
+  #found: readonly WatcherWarning[] = [];
   #reported: 'valid' | 'expiring' | 'expired' = 'valid';
   #endedConnections = 0;
 
   /**
    * Does no I/O.
-   * @param files the directory of a mounted Secret, a credential bundle, or paths. A relative path is resolved against the
-   * working directory now.
+   * @param files the directory of a mounted Secret, a credential bundle, or paths; with the option `parse`, any file or
+   * directory, or any paths by name. A relative path is resolved against the working directory now.
    * @throws {TypeError | RangeError} for a wrong path or option.
    */
-  constructor(files: string | URL | TlsPaths, options?: TlsFilesOptions) {
+  constructor(files: string | URL | TlsPaths, options?: TlsFilesOptions);
+  constructor(files: string | URL | NamedPaths, options: TlsFilesOptions & { readonly parse: TlsParser });
+  constructor(files: string | URL | TlsPaths | NamedPaths, options?: TlsFilesOptions) {
     const { own, rest } = divideOptions('TlsFiles', options, OWN_OPTIONS, VALUE_OPTION_NAMES);
-    const layout = tlsLayout(files);
+    const layout = own.parse ? anyLayout(files as NamedPaths) : tlsLayout(files);
     super({
       kind: 'TlsFiles',
       noun: 'usable certificate',
@@ -140,12 +179,13 @@ export class TlsFiles extends WatchedValue<TlsCredentials, TlsFilesEvents, TlsFi
       options: rest,
       description: tlsFilesDescription,
     });
-    this.#layout = layout;
+    this.#locate = layout.locate;
+    this.#parser = own.parse;
     this.#certificatePath = this.path;
     this.#expiryWarningMs = own.expiryWarningMs;
     const onJump = (): void => void this.#expiry.bringForward(0);
     this.#expiry = new Alarm(this.clock, false, () => this.#watchExpiry(), onJump);
-    this.#again = new Alarm(this.clock, false, () => this.#last && this.take(this.#last));
+    this.#again = new Alarm(this.clock, false, () => this.#review());
     const waitMs = rest.groupSettleMs ?? GROUP_SETTLE_MS;
     this.#half = new HalfRenewal(this.clock, waitMs, (error) => super.refuse(error));
   }
@@ -187,21 +227,40 @@ export class TlsFiles extends WatchedValue<TlsCredentials, TlsFilesEvents, TlsFi
     this.dispatch('connectionsEnded', { by, connections });
   }
 
-  protected parse(snapshot: Snapshot): TlsCredentials {
-    const places = this.#layout.locate(snapshot);
-    const now = this.clock.now();
-    const { credentials, warnings, until } = parseSet(places, {
-      now,
+  protected parse(snapshot: Snapshot): TlsCredentials | Promise<TlsCredentials> {
+    if (snapshot !== this.#last) {
+      this.#last = snapshot;
+      this.#places = undefined;
+      this.#isRefused = false;
+    }
+    this.#again.clear();
+    this.#period = ALWAYS;
+    if (this.#places) return this.#parseSet(snapshot, this.#places);
+    const places = this.#locate(snapshot);
+    return this.#parser ? this.#parseLater(this.#parser, snapshot, places) : this.#parseSet(snapshot, places);
+  }
+
+  async #parseLater(parser: TlsParser, snapshot: Snapshot, places: TlsPlaces): Promise<TlsCredentials> {
+    const { path, clock, lifetime } = this;
+    this.#places = await parsePlaces(parser, places, { path, clock, signal: lifetime.signal });
+    return this.#parseSet(snapshot, this.#places);
+  }
+
+  #parseSet({ revision }: Snapshot, places: TlsPlaces): TlsCredentials {
+    const { credentials, warnings, from, until, refusal } = parseSet(places, {
+      now: this.clock.now(),
       path: this.path,
-      revision: snapshot.revision,
+      revision,
       previous: this.current,
       expiryWarningMs: this.#expiryWarningMs,
     });
+    this.#period = { from, until };
+    this.#review();
+    if (refusal) throw refusal;
     this.#half.settle();
     this.#isRefused = false;
     this.#certificatePath = places.cert?.path ?? this.path;
-    this.#warnings = warnings.map((message) => ({ code: 'certificate', message }));
-    if (until < Infinity) this.#again.set(Math.max(until - now, RETRY_MS));
+    this.#found = warnings.map((message) => ({ code: 'certificate', message }));
     return credentials;
   }
 
@@ -213,13 +272,11 @@ export class TlsFiles extends WatchedValue<TlsCredentials, TlsFilesEvents, TlsFi
     return new TlsError('ERR_TLS_UNAVAILABLE', message, options);
   }
 
-  /** Takes a snapshot, also the last one again, and warns of what is odd since then. */
-  protected override take(snapshot: Snapshot): void {
-    if (snapshot !== this.#last) this.#isRefused = false;
-    this.#last = snapshot;
-    this.#again.clear();
+  /** Also warns of what is odd since then. */
+  protected override use(credentials: TlsCredentials): void {
     const before = this.#warnings.map(({ message }) => message);
-    super.take(snapshot);
+    this.#warnings = this.#found;
+    super.use(credentials);
     for (const warning of this.#warnings) {
       if (!before.includes(warning.message) && !this.lifetime.ended) this.dispatch('warning', warning);
     }
@@ -238,11 +295,9 @@ export class TlsFiles extends WatchedValue<TlsCredentials, TlsFilesEvents, TlsFi
   }
 
   protected override refuse(error: ResilientError): void {
-    const snapshot = this.#last;
-    this.#again.set(RETRY_MS);
     if (this.#isRefused) return;
     this.#isRefused = true;
-    if (this.current && snapshot && isHalf(error, this.#layout.locate(snapshot), snapshot)) {
+    if (this.current && this.#last && isHalf(error, this.#partsOf(this.#last), this.#last)) {
       this.#half.wait(error);
     } else {
       this.#half.settle();
@@ -255,6 +310,20 @@ export class TlsFiles extends WatchedValue<TlsCredentials, TlsFilesEvents, TlsFi
     this.#again.clear();
     this.#half.settle();
     return super.onClose();
+  }
+
+  /** The files that have to match. */
+  #partsOf(snapshot: Snapshot): readonly (TlsPlace | undefined)[] {
+    const { cert, key, passphrase, ...others } = this.#locate(snapshot);
+    return [cert, key, passphrase, ...(this.#parser ? Object.values(others) : [])] as TlsPlace[];
+  }
+
+  /** Looks at the same files again if a date in them has come, or the clock was set. */
+  #review(): void {
+    const { from, until } = this.#period;
+    const now = this.clock.now();
+    if (this.#last && (now < from || now >= until)) this.take(this.#last);
+    else if (from > -Infinity || until < Infinity) this.#again.set(Math.min(until - now, REVIEW_MS));
   }
 
   /** Emits `expiring` or `expired` when due, and sets the alarm for the next one. */

@@ -2,10 +2,9 @@
 import { isoTime } from '../core/ports/clock.js';
 import { FileSnapshot } from '../fs/snapshot.js';
 import type { Identity, Validity } from './certificates.js';
-import { inspectChain, whyExpired, type Oddities } from './chain.js';
-import { Locked } from './password-encryption.js';
+import { inspectChain, UNREADABLE, whyExpired, type Oddities } from './chain.js';
+import { Locked } from './encrypted-key.js';
 import { hasPrivateKey, parseCertificates, parseKey } from './pem.js';
-import { parsePkcs12 } from './pkcs12.js';
 import { TlsCredentials, type TlsCredentialsFields } from './tls-credentials.js';
 import { TlsError } from './tls-error.js';
 import type { TlsPlace, TlsPlaces } from './tls-paths.js';
@@ -24,33 +23,44 @@ interface Parsing {
   readonly expiryWarningMs: number | undefined;
 }
 
-/** A set that is used, and what some peers reject about it. */
+/** A set, and what some peers reject about it. */
 export interface ParsedSet extends Oddities {
   readonly credentials: TlsCredentials;
+  /** Why it must not be used, until its dates allow it. */
+  readonly refusal?: TlsError | undefined;
 }
 
 /**
  * A set without a CA bundle keeps the previous one, because with the roots of Node.js instead, a peer with a certificate
  * of any public authority would be trusted.
- * @throws {TlsError} if the set is not complete, not usable, or not valid now.
+ * @throws {TlsError} if the set is not complete or not usable.
  */
 export function parseSet({ ca, ...places }: TlsPlaces, parsing: Parsing): ParsedSet {
   const { now, path, revision, previous } = parsing;
   const identity = identityOf(places);
   const bundle = ca && parseCertificates(ca.path, bytesOf(ca), 'ERR_TLS_CA');
   const expired = bundle && whyExpired(ca.path, bundle, now);
-  if (expired !== undefined && !identity) throw new TlsError('ERR_TLS_CA', expired);
   const kept = previous?.authorities ?? [];
   // An expired one verifies no peer, but many servers verify none.
-  const isKept = !bundle || (expired !== undefined && kept.length > 0);
+  const isKept = !bundle || (expired !== undefined && identity && kept.length > 0);
   const credentials = credentialsOf({ identity, authorities: isKept ? kept : bundle, revision }, path);
-  if (!identity || !places.cert) return { credentials, warnings: [], until: Infinity };
-  checkDates(places.cert.path, credentials, now);
-  const warningMs = expiryWarning(credentials, parsing.expiryWarningMs);
-  const { warnings, until } = inspectChain(places.cert.path, identity.chain, now, warningMs);
-  if (expired === undefined) return { credentials, warnings, until };
   // The clock may be wrong, and set.
-  return { credentials, warnings: [...warnings, expired], until: now };
+  const from = expired?.at ?? -Infinity;
+  if (!identity || !places.cert) {
+    const refusal = expired && new TlsError('ERR_TLS_CA', expired.message);
+    return { credentials, warnings: [], from, until: Infinity, refusal };
+  }
+  const unusable = datesOf(places.cert.path, credentials, now);
+  if (unusable) return { credentials, warnings: [], ...unusable };
+  const warningMs = expiryWarning(credentials, parsing.expiryWarningMs);
+  const odd = inspectChain(places.cert.path, identity.chain, now, warningMs);
+  const warnings = [...odd.warnings, ...(expired ? [expired.message] : []), ...weaknessOf(credentials, path)];
+  return { credentials, warnings, from: Math.max(from, odd.from), until: odd.until };
+}
+
+function weaknessOf({ weakness }: TlsCredentials, path: string): string[] {
+  const fix = 'it is accepted only with ciphers of a lower level, such as DEFAULT@SECLEVEL=0';
+  return weakness === undefined ? [] : [`OpenSSL rejects ${path} by default: ${weakness}; ${fix}`];
 }
 
 /** @throws {TlsError} `ERR_TLS_REFUSED`. */
@@ -63,11 +73,11 @@ function credentialsOf(fields: TlsCredentialsFields, path: string): TlsCredentia
 }
 
 /** @throws {TlsError} if the key does not match the certificate, or the passphrase the key. */
-function identityOf({ cert, key, isPfx, passphrase }: TlsPlaces): Identity | undefined {
+function identityOf({ cert, key, passphrase }: TlsPlaces): Identity | undefined {
   if (!cert || !key) return undefined;
   const secret = passphrase && passphraseIn(passphrase);
   try {
-    return isPfx ? parsePkcs12(cert.path, bytesOf(cert), secret) : fromPem(cert, key, secret);
+    return fromPem(cert, key, secret);
   } catch (error) {
     throw error instanceof Locked ? lockedError(key, passphrase, error) : error;
   }
@@ -92,7 +102,7 @@ function fromPem(cert: TlsPlace, key: TlsPlace, passphrase: string | undefined):
 /** The passphrase may belong to another key: its own may follow. */
 function lockedError(key: TlsPlace, passphrase: TlsPlace | undefined, cause: Locked): TlsError {
   if (!passphrase) {
-    const fix = 'give the file of the passphrase: { cert, key, passphrase } or { pfx, passphrase }';
+    const fix = 'give the file of the passphrase: { cert, key, passphrase }';
     return new TlsError(
       'ERR_TLS_PEM',
       `The private key in "${key.path}" is protected by a passphrase; ${fix}`,
@@ -103,7 +113,7 @@ function lockedError(key: TlsPlace, passphrase: TlsPlace | undefined, cause: Loc
 }
 
 /** Editors and `echo` end a file with a line break. The option of that name in Node.js is the passphrase itself. */
-function passphraseIn(place: TlsPlace): string {
+export function passphraseIn(place: TlsPlace): string {
   if (!place.file) {
     const message = `There is no file "${place.path}", where TlsFiles reads the passphrase; the option "passphrase" is a path`;
     throw new TlsError('ERR_TLS_MISSING', message);
@@ -114,11 +124,11 @@ function passphraseIn(place: TlsPlace): string {
 }
 
 /** @throws {TlsError} `ERR_TLS_MISSING`, `ERR_TLS_PEM`. */
-function bytesOf({ path, file }: TlsPlace): Buffer {
+export function bytesOf({ path, file }: TlsPlace): Buffer {
   if (!file) throw new TlsError('ERR_TLS_MISSING', `There is no file "${path}"`);
-  const bytes = FileSnapshot.bytesOf(file);
+  const bytes = Buffer.isBuffer(file) ? file : FileSnapshot.bytesOf(file);
   if (bytes) return bytes;
-  const message = `"${path}" has ${file.size} bytes; certificates and keys have at most ${MAX_BYTES}`;
+  const message = `"${path}" has ${(file as FileSnapshot).size} bytes; certificates and keys have at most ${MAX_BYTES}`;
   throw new TlsError('ERR_TLS_PEM', message);
 }
 
@@ -127,11 +137,21 @@ export function expiryWarning({ notBefore, expiresAt }: Validity, given: number 
   return given ?? (expiresAt - notBefore) / 6;
 }
 
-function checkDates(path: string, { notBefore, expiresAt }: Validity, now: number): void {
-  if (expiresAt <= now) throw expiredError(path, { expiresAt });
-  if (notBefore <= now) return;
+/** Why a certificate must not be used now, and how long that stays so. */
+function datesOf(
+  path: string,
+  { notBefore, expiresAt }: Validity,
+  now: number,
+): Pick<Required<ParsedSet>, 'refusal' | 'from' | 'until'> | undefined {
+  if (Number.isNaN(notBefore + expiresAt)) {
+    const refusal = new TlsError('ERR_TLS_PEM', `The certificate in "${path}" ${UNREADABLE}`);
+    return { refusal, from: -Infinity, until: Infinity };
+  }
+  if (expiresAt <= now)
+    return { refusal: expiredError(path, { expiresAt }), from: expiresAt, until: Infinity };
+  if (notBefore <= now) return undefined;
   const message = `The certificate in "${path}" is not valid before ${isoTime(notBefore)}`;
-  throw new TlsError('ERR_TLS_NOT_YET_VALID', message);
+  return { refusal: new TlsError('ERR_TLS_NOT_YET_VALID', message), from: -Infinity, until: notBefore };
 }
 
 /** @param cause why there is no newer one */

@@ -131,6 +131,9 @@ export abstract class WatchedValue<
   readonly #watcher: ResilientWatcher;
   readonly #waiting = new Set<Outcome<T>>();
   #current: T | undefined;
+  /** The attempt to parse the files that has not ended, and the state of the files that came meanwhile. */
+  #parsing: Promise<void> | undefined;
+  #newest: Snapshot | undefined;
   /** Why the contents last read are not used. */
   #refusal: Failure | undefined;
   /** Why the files currently cannot be read. */
@@ -181,6 +184,7 @@ export abstract class WatchedValue<
    */
   async get(): Promise<T> {
     await this.start();
+    if (this.#current === undefined) await this.#parsed();
     this.throwIfClosed();
     if (this.#current !== undefined) return this.#current;
     const { refusal: cause } = this;
@@ -228,10 +232,14 @@ export abstract class WatchedValue<
   async check(): Promise<void> {
     await this.start();
     await this.#watcher.check();
+    await this.#parsed();
   }
 
-  /** Parses the files. Throws an error if they cannot be used. */
-  protected abstract parse(snapshot: Snapshot): T;
+  /**
+   * Parses the files. Throws or rejects with an error if they cannot be used. A promise must settle, and soon when the
+   * lifetime ends.
+   */
+  protected abstract parse(snapshot: Snapshot): T | Promise<T>;
 
   /** The error of `get()` while there is no value. */
   protected abstract unavailable(message: string, options: ErrorOptions): Error;
@@ -266,7 +274,9 @@ export abstract class WatchedValue<
     await this.#watcher.start().catch((cause: unknown) => {
       throw cause instanceof TargetError ? this.unavailable(cause.message, { cause }) : cause;
     });
+    await this.#parsed();
     this.#explainAbsence();
+    await this.#parsed();
   }
 
   protected override onClose(): Promise<void> {
@@ -288,15 +298,48 @@ export abstract class WatchedValue<
     };
   }
 
-  /** Parses a snapshot. Called again for a value that was not valid yet, once its date has come. */
+  /**
+   * Parses a snapshot. Called again for a value that was not valid yet, once its date has come. While an earlier attempt has
+   * not ended, the newest snapshot waits for it.
+   */
   protected take(snapshot: Snapshot): void {
-    let value: T;
+    if (this.#parsing) {
+      this.#newest = snapshot;
+      return;
+    }
+    let value: T | Promise<T>;
     try {
       value = this.parse(snapshot);
     } catch (error) {
       this.refuse(error as ResilientError);
       return;
     }
+    if (!(value instanceof Promise)) {
+      this.use(value);
+      return;
+    }
+    this.#parsing = this.lifetime.track(this.#takeLater(value));
+  }
+
+  async #takeLater(parsed: Promise<T>): Promise<void> {
+    try {
+      const value = await parsed;
+      if (!this.lifetime.ended) this.use(value);
+    } catch (error) {
+      if (!this.lifetime.ended) this.refuse(error as ResilientError);
+    }
+    this.#parsing = undefined;
+    const newest = this.#newest;
+    this.#newest = undefined;
+    if (newest && !this.lifetime.ended) this.take(newest);
+  }
+
+  async #parsed(): Promise<void> {
+    while (this.#parsing) await this.#parsing;
+  }
+
+  /** Makes a value that was parsed the current one, unless it is the same. */
+  protected use(value: T): void {
     this.#refusal = undefined;
     const previous = this.#current;
     if (value.equals(previous)) return;
@@ -311,8 +354,8 @@ export abstract class WatchedValue<
   /** A file that is missing from the start causes no `change`; parsing it yields the reason why there is no value. */
   #explainAbsence(): void {
     const { current } = this.#watcher;
-    const isExplained = this.#refusal !== undefined || this.#unreadable !== undefined;
-    if (current && !this.#current && !isExplained && !this.lifetime.ended) this.take(current);
+    const isExplained = this.#refusal ?? this.#unreadable ?? this.#parsing;
+    if (current && !this.#current && isExplained === undefined && !this.lifetime.ended) this.take(current);
   }
 
   #failureBy(error: Error): Failure {

@@ -1,25 +1,21 @@
-/** Keys that a passphrase protects, in PEM and in PKCS#12, with the passphrase in a file of its own. */
+/** Keys that a passphrase protects, with the passphrase in a file of its own. */
 import { execFileSync } from 'node:child_process';
-import { generateKeyPairSync } from 'node:crypto';
-import { writeFileSync } from 'node:fs';
+import { createCipheriv, createHash } from 'node:crypto';
 import { createServer } from 'node:https';
 import { join } from 'node:path';
 import { inspect } from 'node:util';
 
-import fc from 'fast-check';
 import { CertificateSigner } from '@resilient-watcher/local-api-server';
 import { FakeClock, KubeletVolume, ScriptedBackend } from 'resilient-watcher/testing';
-import { httpsAgent, serveTls, TlsFiles, type TlsError, type TlsPaths } from 'resilient-watcher/tls';
+import { serveTls, TlsFiles, type TlsError, type TlsPaths } from 'resilient-watcher/tls';
 import { describe, expect, onTestFinished, test } from 'vitest';
 
-import { LEGACY, pkcs12 as pkcs12Of } from '../support/pkcs12.js';
-import { rounds } from '../support/rounds.js';
 import { temporaryDirectory } from '../support/temporary-directory.js';
 import { askHttps, listen } from '../support/tls-clients.js';
 
 const root = new CertificateSigner({ name: 'root' });
 const intermediate = new CertificateSigner({ name: 'intermediate', issuer: root });
-const [first, second] = [leaf(), leaf()];
+const first = leaf();
 const PASSPHRASE = 'pä$$ wörd';
 
 interface Pair {
@@ -33,11 +29,6 @@ function leaf(): Pair {
 
 function openssl(args: readonly string[], input: string): Buffer {
   return execFileSync('openssl', args, { input, stdio: ['pipe', 'pipe', 'pipe'] });
-}
-
-/** With the authorities, as cert-manager adds them. */
-function pkcs12({ chain, key }: Pair, passphrase: string, flags?: readonly string[]): Buffer {
-  return pkcs12Of(`${key}${chain}${root.certificate}`, passphrase, flags);
 }
 
 /** By default 2,048, in DER. */
@@ -153,23 +144,80 @@ test.each([
   },
 );
 
+/** An EncryptedPrivateKeyInfo whose key takes some 10 s to derive. */
+function expensive(): Buffer {
+  const locked = openssl(['pkcs8', '-topk8', '-outform', 'DER', '-passout', 'pass:x'], first.key);
+  return withNumbers(locked, ITERATIONS, [0x02, 0x04, 0x01, 0x31, 0x2d, 0x00]);
+}
+
+function pem(label: string, der: Buffer, headers = '', lineBreak = '\n'): string {
+  const body = der.toString('base64').replace(/.{64}(?=.)/g, `$&${lineBreak}`);
+  return [`-----BEGIN ${label}-----`, `${headers}${body}`, `-----END ${label}-----`, ''].join(lineBreak);
+}
+
+/** Encrypted once more, in the format of OpenSSL before PKCS#8. */
+function withDekInfo(label: string, der: Buffer): string {
+  const iv = Buffer.alloc(16, 7);
+  const key = createHash('md5').update('x').update(iv.subarray(0, 8)).digest();
+  const cipher = createCipheriv('aes-128-cbc', key, iv);
+  const text = Buffer.concat([cipher.update(der), cipher.final()]);
+  const dekInfo = `DEK-Info: AES-128-CBC,${iv.toString('hex').toUpperCase()}`;
+  return pem(label, text, `Proc-Type: 4,ENCRYPTED\n${dekInfo}\n\n`);
+}
+
+/** With lengths in the longest form, or in none. */
+function asBer(der: Buffer, length: 'long' | 'none'): Buffer {
+  const content = der.subarray(der[1] === 0x82 ? 4 : 3);
+  if (length === 'none') return Buffer.concat([Buffer.from([0x30, 0x80]), content, Buffer.alloc(2)]);
+  const header = Buffer.from([0x30, 0x88, 0, 0, 0, 0, 0, 0, content.length >> 8, content.length & 255]);
+  return Buffer.concat([header, content]);
+}
+
+// OpenSSL 3.5 opens some of these, and would take ten seconds for each.
+describe.each([
+  'ENCRYPTED PRIVATE KEY',
+  'PRIVATE KEY',
+  'RSA PRIVATE KEY',
+  'EC PRIVATE KEY',
+  'ANY PRIVATE KEY',
+])('a key that takes too long to open is rejected before that, with the label "%s"', (label) => {
+  const TOO_MANY = /20000000 iterations; at most 1000000 are made/;
+  test.each<[name: string, key: string, says?: RegExp]>([
+    ['PEM', pem(label, expensive()), TOO_MANY],
+    ['PEM with the line breaks of Windows', pem(label, expensive(), '', '\r\n'), TOO_MANY],
+    ['BER', pem(label, asBer(expensive(), 'none')), TOO_MANY],
+    ['BER with long lengths', pem(label, asBer(expensive(), 'long')), TOO_MANY],
+    [
+      'DER that something follows',
+      pem(label, Buffer.concat([expensive(), Buffer.from([4, 0, 2, 1, 1])])),
+      TOO_MANY,
+    ],
+    ['PEM with a header', pem(label, expensive(), 'Comment: none\n\n')],
+    ['a key in the format of OpenSSL', withDekInfo(label, expensive()), /is not PKCS#8|does not open/],
+  ])('as %s', async (_name, key, says = /Cannot parse/) => {
+    const { files } = mount({ cert: first.chain, key, passphrase: 'x' }, 'cert', 'key', 'passphrase');
+    await files.start();
+    expect(files.status().rejected?.message).toMatch(says);
+  });
+});
+
+test('a key in PKCS#8 that is encrypted is opened with the label PRIVATE KEY as well', async () => {
+  const key = openssl(['pkcs8', '-topk8', '-passout', 'pass:x'], first.key)
+    .toString()
+    .replaceAll('ENCRYPTED ', '');
+  const { files } = mount({ cert: first.chain, key, passphrase: 'x' }, 'cert', 'key', 'passphrase');
+  expect((await files.get()).key?.toString()).toBe(first.key);
+});
+
 test('a key in PKCS#8 that scrypt protects is opened', async () => {
   const key = openssl(['pkcs8', '-topk8', '-scrypt', '-passout', 'pass:x'], first.key);
   const { files } = mount({ cert: first.chain, key, passphrase: 'x' }, 'cert', 'key', 'passphrase');
   expect((await files.get()).key?.toString()).toBe(first.key);
 });
 
-test('a PKCS#12 file without its passphrase is told as such, and not as one that is damaged', async () => {
-  const { files } = mount({ pfx: pkcs12(first, PASSPHRASE) }, 'pfx');
-  await files.start();
-  expect(files.status().rejected).toMatchObject({
-    code: 'ERR_TLS_PEM',
-    message: expect.stringMatching(/is protected by a passphrase; give the file/) as string,
-  });
-});
-
 test('a passphrase that is no path is told as such', async () => {
-  const { files } = mount({ pfx: pkcs12(first, PASSPHRASE) }, 'pfx', 'passphrase');
+  const key = openssl(['pkcs8', '-topk8', '-passout', 'pass:x'], first.key);
+  const { files } = mount({ cert: first.chain, key }, 'cert', 'key', 'passphrase');
   await files.start();
   expect(files.status().rejected).toMatchObject({
     code: 'ERR_TLS_MISSING',
@@ -180,176 +228,24 @@ test('a passphrase that is no path is told as such', async () => {
 });
 
 test('paths that are no set are refused with those that were given', () => {
-  const given: TlsPaths = { pfx: '/a', cert: '/b' };
-  expect(() => new TlsFiles(given)).toThrow(/^TlsFiles: paths must name cert and key, .*; got cert, pfx$/);
+  const given: TlsPaths = { bundle: '/a', cert: '/b' };
+  expect(() => new TlsFiles(given)).toThrow(/^TlsFiles: paths must name cert and key, .*; got cert, bundle$/);
   expect(() => new TlsFiles({})).toThrow(/; got none$/);
 });
 
-describe('a PKCS#12 file', () => {
-  test.each<[name: string, flags: readonly string[]]>([
-    ['of cert-manager (RC2 and 3DES)', LEGACY],
-    ['with RC2 of 128 bits', ['-legacy', '-certpbe', 'PBE-SHA1-RC2-128', '-keypbe', 'PBE-SHA1-RC2-40']],
-    ['with 3DES', ['-certpbe', 'PBE-SHA1-3DES', '-keypbe', 'PBE-SHA1-3DES', '-macalg', 'sha1']],
-    ['with AES (Modern2023)', ['-macalg', 'sha256']],
-    ['with AES of 128 bits and SHA-512', ['-certpbe', 'AES-128-CBC', '-keypbe', 'AES-192-CBC']],
-    ['without encryption', ['-certpbe', 'NONE', '-keypbe', 'NONE']],
-  ])('%s is read, whose authorities are not trusted', async (_name, flags) => {
-    for (const passphrase of [PASSPHRASE, '']) {
-      const { files, events } = mount(
-        { pfx: pkcs12(first, passphrase, flags), passphrase },
-        'pfx',
-        'passphrase',
-      );
-      const { cert, key, ca } = await files.get();
-      expect(key?.toString()).toBe(first.key);
-      expect(cert?.toString()).toBe(`${first.chain}${root.certificate}`);
-      expect(ca).toBeUndefined();
-      await isServed(files);
-      expect(events).toEqual(['change']);
-    }
-  });
-
-  test.each([
-    ['Ed25519', generateKeyPairSync('ed25519')],
-    ['RSA', generateKeyPairSync('rsa', { modulusLength: 2_048 })],
-  ])('with a key of the type %s is read', async (_name, { publicKey, privateKey }) => {
-    const { chain } = intermediate.issue({ dnsNames: ['localhost'], commonName: 'leaf', publicKey });
-    const key = privateKey.export({ type: 'pkcs8', format: 'pem' }).toString();
-    const { files } = mount(
-      { pfx: pkcs12({ chain, key }, PASSPHRASE), passphrase: PASSPHRASE },
-      'pfx',
-      'passphrase',
-    );
-    expect((await files.get()).key?.toString()).toBe(key);
-    await isServed(files);
-  });
-
-  test('is read whatever follows it', async () => {
-    const pfx = Buffer.concat([pkcs12(first, PASSPHRASE), Buffer.from('\n\0 and more')]);
-    const { files } = mount({ pfx, passphrase: PASSPHRASE }, 'pfx', 'passphrase');
-    expect((await files.get()).key?.toString()).toBe(first.key);
-  });
-
-  test('with an empty passphrase needs no file for it', async () => {
-    const { files } = mount({ pfx: pkcs12(first, '') }, 'pfx');
-    await isServed(files);
-  });
-
-  test('is one set with its CA bundle', async () => {
-    const { files } = mount(
-      { pfx: pkcs12(first, PASSPHRASE), passphrase: PASSPHRASE, ca: root.certificate },
-      ...(['pfx', 'passphrase', 'ca'] as const),
-    );
-    const server = createServer({ requestCert: true }, (_request, response) => response.end('hello'));
-    await serveTls(server, files);
-    const agent = httpsAgent(files);
-    onTestFinished(() => agent.destroy());
-    const port = await listen(server);
-    expect((await askHttps({ port, ca: undefined as never }, agent)).text).toBe('hello');
-  });
-
-  test('is replaced together with its passphrase; one without the other keeps the last good set', async () => {
-    const { volume, files, events } = mount(
-      { pfx: pkcs12(first, 'one'), passphrase: 'one' },
-      ...(['pfx', 'passphrase'] as const),
-    );
-    await files.start();
-    volume.publish({ pfx: pkcs12(second, 'two'), passphrase: 'one' });
-    await files.check();
-    expect(files.current?.key?.toString()).toBe(first.key);
-    volume.publish({ pfx: pkcs12(second, 'two'), passphrase: 'two' });
-    await files.check();
-    expect(files.current?.key?.toString()).toBe(second.key);
-    // The same key under another passphrase.
-    volume.publish({ pfx: pkcs12(second, 'three', []), passphrase: 'three' });
-    await files.check();
-    expect(events).toEqual(['change', 'ERR_TLS_MISMATCH', 'change']);
-    expect(files.status().rejected).toBeNull();
-  });
-
-  test('outside a volume waits for its passphrase, whichever is written first', async () => {
-    const directory = temporaryDirectory();
-    const [pfx, passphrase] = [join(directory, 'keystore.p12'), join(directory, 'passphrase')];
-    const backend = new ScriptedBackend();
-    const clock = new FakeClock(Date.now());
-    writeFileSync(pfx, pkcs12(first, 'one'));
-    writeFileSync(passphrase, 'one');
-    const files = new TlsFiles({ pfx, passphrase }, { backend, clock, resyncIntervalMs: 0, settleMs: 0 });
-    onTestFinished(() => files.close());
-    const events = eventsOf(files);
-    await files.start();
-    const put = async (path: string, contents: string | Buffer): Promise<void> => {
-      writeFileSync(path, contents);
-      backend.hint();
-      await clock.advance(150);
-    };
-    await put(passphrase, 'two');
-    await put(pfx, pkcs12(second, 'two'));
-    await put(pfx, pkcs12(first, 'three'));
-    await put(passphrase, 'three');
-    await clock.advance(1_000);
-    expect(events).toEqual(['change', 'change', 'change']);
-    await put(passphrase, 'four');
-    await clock.advance(1_000);
-    expect(events.at(-1)).toBe('ERR_TLS_MISMATCH');
-  });
-
-  const good = pkcs12(first, 'pass');
-  test.each<[name: string, pfx: Buffer | string, says: RegExp]>([
-    ['is PEM', first.chain, /it is not PKCS#12/],
-    [
-      'is a certificate',
-      new Uint8Array(Buffer.from(root.certificate.replace(/-.+-|\n/g, ''), 'base64')) as Buffer,
-      /it is not PKCS#12/,
-    ],
-    ['is empty', '', /it is not PKCS#12/],
-    ['is cut off', good.subarray(0, 400), /it is cut off/],
-    [
-      'is nested as deep as a file can be',
-      Buffer.alloc(1_048_576, Buffer.from([0x30, 0x80])),
-      /it is not DER/,
-    ],
-    [
-      'asks for a minute of work',
-      withNumbers(pkcs12(first, 'pass', [...LEGACY, '-nomac']), ITERATIONS, [0x02, 0x03, 0xff, 0xff, 0xff]),
-      /derived by 16777215 iterations; at most 100000 are made/,
-    ],
-  ])('that %s is rejected', async (_name, pfx, says) => {
-    const { files } = mount({ pfx, passphrase: 'pass' }, 'pfx', 'passphrase');
-    await files.start();
-    expect(files.status().rejected?.code).toBe('ERR_TLS_PEM');
-    expect(files.status().rejected?.message).toMatch(says);
-  });
-
-  test('that is damaged is rejected, whichever byte is wrong', async () => {
-    const { volume, files } = mount({ pfx: good, passphrase: 'pass' }, 'pfx', 'passphrase');
-    await files.start();
-    await fc.assert(
-      fc.asyncProperty(fc.nat(good.length - 1), fc.nat(255), async (at, byte) => {
-        const pfx = Buffer.from(good);
-        pfx[at] = byte;
-        volume.publish({ pfx, passphrase: 'pass' });
-        await files.check();
-        expect(files.status().rejected?.code ?? 'ERR_TLS_').toContain('ERR_TLS_');
-        expect(files.current?.key?.toString()).toBe(first.key);
-        expect(files.current?.cert?.toString()).toBe(`${first.chain}${root.certificate}`);
-      }),
-      { numRuns: rounds(30, 1_000) },
-    );
-  });
-});
-
-test('a file of a package of certificates says where PKCS#12 belongs', async () => {
-  const { files } = mount({ cert: pkcs12(first, ''), key: first.key }, 'cert', 'key');
-  await expect(files.get()).rejects.toThrow(/PKCS#12 is given as \{ pfx, passphrase \}/);
+test.each([
+  ['DER', Buffer.from(first.key.replace(/-.+-|\n/g, ''), 'base64')],
+  ['another format', 'hello'],
+])('a key in %s says what to do with it', async (_name, key) => {
+  const { files } = mount({ cert: first.chain, key }, 'cert', 'key');
+  await expect(files.get()).rejects.toThrow(/openssl pkey .+; a keystore needs the option "parse"/);
 });
 
 test.each([
   [{ passphrase: 'a' }],
   [{ ca: 'a', passphrase: 'b' }],
-  [{ pfx: 'a', cert: 'b', key: 'c' }],
-  [{ pfx: 'a', bundle: 'b' }],
-  [{ pfx: 'a', key: 'b' }],
+  [{ bundle: 'a', cert: 'b', key: 'c' }],
+  [{ bundle: 'a', key: 'b' }],
 ])('%o are refused as paths', (given) => {
-  expect(() => new TlsFiles(given)).toThrow(/cert and key, or bundle, or pfx/);
+  expect(() => new TlsFiles(given)).toThrow(/cert and key, or bundle, each/);
 });

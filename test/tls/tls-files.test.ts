@@ -2,7 +2,7 @@
 import { execFileSync } from 'node:child_process';
 import { createPrivateKey, generateKeyPairSync, X509Certificate } from 'node:crypto';
 import { mkdirSync, truncateSync, writeFileSync } from 'node:fs';
-import { createServer } from 'node:https';
+import { Agent, createServer } from 'node:https';
 import { join } from 'node:path';
 import { inspect } from 'node:util';
 
@@ -48,11 +48,11 @@ const locked = execFileSync('openssl', ['pkcs8', '-topk8', '-passout', 'pass:sec
 });
 const der = new X509Certificate(good.cert).raw;
 const derKey = createPrivateKey(other.key).export({ type: 'pkcs8', format: 'der' });
-const weak = weakPair();
+const weak = rsaPair(512);
+const small = rsaPair(1024);
 
-/** RSA with 512 bits. */
-function weakPair(): CertificatePair {
-  const arguments_ = ['req', '-x509', '-newkey', 'rsa:512', '-nodes', '-subj', '/CN=weak', '-days', '30'];
+function rsaPair(bits: number): CertificatePair {
+  const arguments_ = ['req', '-x509', '-newkey', `rsa:${bits}`, '-nodes', '-subj', '/CN=weak', '-days', '30'];
   const text = execFileSync('openssl', [...arguments_, '-keyout', '-'], { encoding: 'utf8', stdio: 'pipe' });
   // Both are in one text, and each is found in it.
   return { cert: text, key: text };
@@ -65,6 +65,20 @@ function secretIn(encoding: 'utf16le' | 'utf16be'): Record<string, Buffer> {
     return encoding === 'utf16le' ? bytes : bytes.swap16();
   };
   return { 'tls.crt': bytesOf(other.cert), 'tls.key': bytesOf(other.key) };
+}
+
+function commentedOut(pem: string): string {
+  return pem.replace(/^/gm, '# ') + '\n';
+}
+
+/** The same certificate, whose month of expiry is the 13th. */
+function undated(pem: string): string {
+  const bytes = new X509Certificate(pem).raw;
+  // The second UTCTime, of 13 characters.
+  const at = bytes.lastIndexOf(Buffer.from([0x17, 13]));
+  bytes.write('13', at + 4);
+  const body = bytes.toString('base64').replace(/.{64}/g, '$&\n');
+  return `-----BEGIN CERTIFICATE-----\n${body}\n-----END CERTIFICATE-----\n`;
 }
 
 interface WatchedFiles {
@@ -136,12 +150,6 @@ describe('a bad set is rejected and the last good one stays:', () => {
       secretOf({ cert: other.cert.replaceAll(/\r?\n/g, String.raw`\n`), key: other.key }),
       'ERR_TLS_PEM',
       /has no line breaks/,
-    ],
-    [
-      'a key that is too weak for OpenSSL',
-      secretOf(weak),
-      'ERR_TLS_REFUSED',
-      /OpenSSL rejects .+ key too small/,
     ],
     [
       'a public key',
@@ -239,6 +247,71 @@ describe('a bad set is rejected and the last good one stays:', () => {
       cause: { code: 'ERR_TLS_PEM' },
     });
   });
+});
+
+test('a key that OpenSSL takes only at its lowest security level is for servers with such ciphers, with a warning', async () => {
+  const { volume, files } = watchedFiles();
+  const warnings: string[] = [];
+  files.on('warning', ({ message }) => warnings.push(message));
+  volume.publish(secretOf(weak));
+  await files.start();
+  expect(warnings).toEqual([
+    expect.stringMatching(/OpenSSL rejects .+ by default: .+ key too small.*SECLEVEL=0/),
+  ]);
+  expect(() => files.current?.secureContext).toThrow(/key too small/);
+  await expect(serveTls(createServer(), files)).rejects.toThrow(/key too small/);
+  volume.publish(secretOf(small));
+  await files.check();
+  const ciphers = 'DEFAULT@SECLEVEL=0';
+  const server = createServer({ ciphers }, (_request, response) => response.end('hello'));
+  await serveTls(server, files);
+  const agent = new Agent({ ciphers, checkServerIdentity: () => undefined });
+  expect((await askHttps({ port: await listen(server), ca: small.cert }, agent)).text).toBe('hello');
+});
+
+test.each([
+  ['a comment that quotes a BEGIN line', 'Paste it between -----BEGIN CERTIFICATE----- and the END line.\n'],
+  ['a block that is commented out', commentedOut(other.cert)],
+  ['an END line', 'ends with -----END CERTIFICATE-----\n'],
+  ['a byte order mark', '\ufeff'],
+  [
+    'another block, without a line break between them',
+    '-----BEGIN X509 CRL-----\nAAAA\n-----END X509 CRL-----',
+  ],
+])('%s before the chain, the key and the bundle does not matter', async (_name, text) => {
+  const { volume, files } = watchedFiles();
+  const { cert, key } = good;
+  volume.publish(
+    secretOf(
+      { cert: text + cert, key: text.replaceAll('CERTIFICATE', 'PRIVATE KEY') + key },
+      text + root.cert,
+    ),
+  );
+  expect((await files.get()).fingerprint256).toBe(fingerprintOf(good));
+  expect(files.current?.authorities).toHaveLength(1);
+});
+
+test('a date that cannot be read is a warning in an issuer, and refused in the certificate itself', async () => {
+  const { volume, files, events } = watchedFiles();
+  const warnings: string[] = [];
+  files.on('warning', ({ message }) => warnings.push(message));
+  volume.publish(
+    secretOf({ cert: chain(below.cert, undated(intermediate.cert)), key: below.key }, undated(root.cert)),
+  );
+  await files.start();
+  expect(warnings).toEqual([expect.stringMatching(/intermediate.+ has a date that cannot be read/)]);
+  volume.publish(secretOf({ cert: undated(other.cert), key: other.key }));
+  await files.check();
+  expect(events).toEqual([expect.stringMatching(/^change/), 'ERR_TLS_PEM']);
+  expect(files.status().rejected?.message).toMatch(/tls\.crt" has a date that cannot be read$/);
+});
+
+test('a set that was refused is parsed again only when its files or a date in it say so', async () => {
+  const { volume, files, clock } = watchedFiles();
+  volume.publish(secretOf({ cert: other.cert, key: good.key }));
+  await files.start();
+  await clock.advance(HOUR_MS);
+  expect(clock.pending).toBe(0);
 });
 
 test('a chain is served in any order, with its root or without, and with a certificate twice', async () => {
@@ -496,8 +569,8 @@ test('a key is never printed', async () => {
 test.each([
   [undefined, /expected a directory or/],
   ['', /directory must be a non-empty string/],
-  [{}, /cert and key, or bundle, or pfx/],
-  [{ cert: 'a' }, /cert and key, or bundle, or pfx/],
+  [{}, /cert and key, or bundle, each/],
+  [{ cert: 'a' }, /cert and key, or bundle, each/],
   [{ cert: 'a', key: '' }, /key must be a non-empty string/],
 ])('%o is refused as files', (given, message) => {
   expect(() => new TlsFiles(given as string)).toThrow(message);

@@ -3,11 +3,10 @@ import { join } from 'node:path';
 
 import { grpcChannelCredentials, grpcServerCredentials } from '@resilient-watcher/grpc';
 import { KubeletVolume } from 'resilient-watcher/testing';
-import { TlsFiles } from 'resilient-watcher/tls';
+import { TlsFiles, type TlsParser, type TlsPem } from 'resilient-watcher/tls';
 import { expect, onTestFinished, test } from 'vitest';
 
 import { createAuthority, createServerPair } from '../../../test/support/certificates.js';
-import { pkcs12 } from '../../../test/support/pkcs12.js';
 import { temporaryDirectory } from '../../../test/support/temporary-directory.js';
 import { secretOf } from '../../../test/support/tls-sets.js';
 import { EchoClient, startGrpc } from './echo.js';
@@ -77,16 +76,10 @@ test('files without what a server needs are refused immediately', async () => {
   await expect(grpcServerCredentials(bundle)).rejects.toMatchObject({ code: 'ERR_TLS_MISSING' });
 });
 
-test('a PKCS#12 file, its passphrase and a CA bundle serve, and present a client', async () => {
-  const { volume } = openFiles({
-    'keystore.p12': pkcs12(`${serverPair.key}${serverPair.cert}`, 'secret'),
-    ...{ passphrase: 'secret', 'ca.crt': ca },
-  });
-  const files = new TlsFiles({
-    pfx: volume.path('keystore.p12'),
-    passphrase: volume.path('passphrase'),
-    ca: volume.path('ca.crt'),
-  });
+test('a set of another format, which a parser makes PEM, serves, and presents a client', async () => {
+  const { volume } = openFiles({ 'set.json': JSON.stringify({ ...serverPair, ca }) });
+  const parse: TlsParser = ({ set }) => JSON.parse(String(set)) as TlsPem;
+  const files = new TlsFiles({ set: volume.path('set.json') }, { parse });
   onTestFinished(() => files.close());
   const port = await startGrpc(await grpcServerCredentials(files, { requireClientCertificate: true }));
   const client = new EchoClient(port, await grpcChannelCredentials(files));
