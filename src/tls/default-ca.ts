@@ -106,8 +106,17 @@ export class DefaultCa extends Component<ComponentEvents, DefaultCaStatus> {
     state().bundles.delete(this.#files);
     const isRemoved = addDefaultCa(this.#calls, this, authorities);
     this.#changes += 1;
-    if (isRemoved) this.#files.reportEnded('followDefaultCa', replaceDefaultPools());
+    if (!isRemoved) return;
+    const { ended, failures } = replaceDefaultPools();
+    this.#files.reportEnded('followDefaultCa', ended);
+    for (const cause of failures) this.fail(notReplaced(cause));
   }
+}
+
+function notReplaced(cause: unknown): TlsError {
+  const message =
+    'A global agent or dispatcher cannot be replaced by a new one, so its connections that a removed CA has verified stay in use; set another one with setGlobalDispatcher(), or as https.globalAgent';
+  return new TlsError('ERR_TLS_UNSUPPORTED', message, { cause });
 }
 
 /**
@@ -147,8 +156,9 @@ export function defaultCaCalls(): DefaultCaCalls {
  * `tls.connect()` and everything built on them. Replaces `NODE_EXTRA_CA_CERTS`, which is read only once and whose
  * certificates are no longer used.
  *
- * When a CA is removed, `https.globalAgent` and the global dispatcher of `fetch()` and undici are replaced by new ones
- * with default options, so that new requests use new connections and no earlier session; requests in flight have 30 s.
+ * When a CA is removed, `https.globalAgent` and the global dispatcher of `fetch()` and undici are replaced by new ones,
+ * so that new requests use new connections and no earlier session; requests in flight have 30 s. The new agent has the
+ * settings of the old one, and the new dispatcher default options. One that cannot be replaced is an `error` of the result.
  * Not covered: a global agent or dispatcher of another class than `Agent`, an agent that the application has stored,
  * clients with a `ca` of their own, existing TLS contexts (such as that of a gRPC channel), and worker threads (each has
  * its own list).

@@ -1,15 +1,17 @@
 /** The default CA list of the process follows its files. */
 import { once } from 'node:events';
 import type { IncomingMessage } from 'node:http';
-import { createServer, get, globalAgent } from 'node:https';
+import https, { createServer, get, globalAgent } from 'node:https';
+import { syncBuiltinESMExports } from 'node:module';
 import type { Socket } from 'node:net';
 import { join } from 'node:path';
 import * as tls from 'node:tls';
 
 import { CertificateSigner } from '@resilient-watcher/local-api-server';
 import { KubeletVolume } from 'resilient-watcher/testing';
-import { followDefaultCa, TlsFiles } from 'resilient-watcher/tls';
-import { describe, expect, onTestFinished, test } from 'vitest';
+import { followDefaultCa, TlsFiles, type DefaultCa } from 'resilient-watcher/tls';
+import * as undici from 'undici';
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
 
 import { temporaryDirectory } from '../support/temporary-directory.js';
 import { listen } from '../support/tls-clients.js';
@@ -72,13 +74,14 @@ test.runIf(!isSupported)('an older Node.js is said to be one', async () => {
 
 describe.runIf(isSupported)('followDefaultCa()', () => {
   const initial = isSupported ? calls.getCACertificates('default') : [];
-  const follow = async (files: TlsFiles): Promise<void> => {
+  const follow = async (files: TlsFiles): Promise<DefaultCa> => {
     const followed = await followDefaultCa(files);
     onTestFinished(async () => {
       await followed.close();
       globalAgent.destroy();
       calls.setDefaultCACertificates(initial);
     });
+    return followed;
   };
   const ask = async (port: number, path = '/'): Promise<string> =>
     (await fetch(`https://localhost:${port}${path}`)).text();
@@ -181,6 +184,153 @@ describe.runIf(isSupported)('followDefaultCa()', () => {
       await expect(ask(staying.port)).rejects.toThrow('fetch failed');
     },
   );
+
+  test('the global agent that replaces another one has its settings, also those that were made later', async () => {
+    const { files, trust } = mount(both);
+    await follow(files);
+    const old = https.globalAgent;
+    onTestFinished(() => void (https.globalAgent = old));
+    const own = new https.Agent({ keepAlive: true, maxSockets: 7, timeout: 5_000 });
+    const onKeylog = vi.fn();
+    const createConnection = (...args: never[]): unknown =>
+      Reflect.apply(https.Agent.prototype.createConnection, https.globalAgent, args);
+    Object.assign(own, { maxFreeSockets: 5, maxTotalSockets: 9, createConnection, note: 'a note' });
+    own.on('keylog', onKeylog);
+    https.globalAgent = own;
+    syncBuiltinESMExports();
+    const { port } = await startServer(two);
+    const request = async (): Promise<string> => {
+      const [response] = (await once(https.get(`https://localhost:${port}`), 'response')) as [
+        IncomingMessage,
+      ];
+      return (await response.setEncoding('utf8').toArray()).join('');
+    };
+    expect(await request()).toBe('hello');
+    await trust(two.certificate);
+    expect(https.globalAgent).not.toBe(own);
+    expect(https.globalAgent).toMatchObject({
+      keepAlive: true,
+      maxSockets: 7,
+      maxFreeSockets: 5,
+      maxTotalSockets: 9,
+      createConnection,
+      note: 'a note',
+      totalSocketCount: 0,
+      options: { timeout: 5_000 },
+    });
+    onKeylog.mockClear();
+    expect(await request()).toBe('hello');
+    expect(onKeylog).toHaveBeenCalled();
+  });
+
+  test('a request that waits in the global agent resumes no session of a removed CA', async () => {
+    const { files, trust } = mount(both);
+    await follow(files);
+    const old = https.globalAgent;
+    onTestFinished(() => void (https.globalAgent = old));
+    https.globalAgent = new https.Agent({ keepAlive: true, maxSockets: 1 });
+    syncBuiltinESMExports();
+    const { port, slow } = await startServer(one);
+    const request = async (path: string): Promise<string> => {
+      const sent = https.get(`https://localhost:${port}${path}`);
+      const [response] = (await once(sent, 'response')) as [IncomingMessage];
+      return (await response.setEncoding('utf8').toArray()).join('');
+    };
+    expect(await request('/')).toBe('hello');
+    const busy = request('/slow');
+    await expect.poll(() => slow.length).toBe(1);
+    const waiting = request('/').catch((error: unknown) => String(error));
+    await trust(two.certificate);
+    slow[0]?.();
+    expect(await busy).toBe('hello');
+    expect(await waiting).toMatch(/verify|self-signed/);
+  });
+
+  const globals = globalThis as unknown as Record<symbol, undici.Dispatcher | undefined>;
+  const [currentKey, legacyKey] = [2, 1].map((version) =>
+    Symbol.for(`undici.globalDispatcher.${version}`),
+  ) as [symbol, symbol];
+
+  /** Sets the global dispatchers until the test is over. */
+  function setDispatchers(current: undici.Dispatcher, legacy = current): void {
+    const before = [globals[currentKey], globals[legacyKey]];
+    onTestFinished(() => void ([globals[currentKey], globals[legacyKey]] = before));
+    [globals[currentKey], globals[legacyKey]] = [current, legacy];
+  }
+
+  test.each<[string, (agent: undici.Agent) => undici.Agent]>([
+    [
+      'cannot be made again',
+      () => {
+        class Agent extends undici.Agent {
+          constructor(options?: undici.Agent.Options) {
+            if (!options) throw new Error('no options');
+            super(options);
+          }
+        }
+        return new Agent({});
+      },
+    ],
+    ['fails to close', (agent) => Object.assign(agent, { close: () => Promise.reject(new Error('no')) })],
+    [
+      'throws when it is closed',
+      (agent) =>
+        Object.assign(agent, {
+          close() {
+            throw new Error('no');
+          },
+        }),
+    ],
+  ])('a global dispatcher that %s keeps no other pool from being replaced', async (how, change) => {
+    const { files, trust } = mount(both);
+    const followed = await follow(files);
+    const errors: Error[] = [];
+    followed.on('error', (error) => void errors.push(error));
+    setDispatchers(change(new undici.Agent()));
+    const { port } = await startServer(one);
+    const request = async (): Promise<number | undefined> => {
+      const [response] = (await once(https.get(`https://localhost:${port}`), 'response')) as [
+        IncomingMessage,
+      ];
+      response.resume();
+      await once(response, 'end');
+      return response.statusCode;
+    };
+    expect(await request()).toBe(200);
+    await trust(two.certificate);
+    await expect(request()).rejects.toThrow(/verify|self-signed/);
+    const isKept = how === 'cannot be made again';
+    expect(errors.map(({ message }) => message)).toEqual(
+      isKept ? [expect.stringContaining('cannot be replaced by a new one') as string] : [],
+    );
+  });
+
+  test('the dispatcher of fetch() that undici 8 wraps is replaced, too', async () => {
+    class Dispatcher1Wrapper extends undici.Dispatcher {
+      readonly wrapped: undici.Dispatcher;
+      constructor(wrapped: undici.Dispatcher) {
+        super();
+        this.wrapped = wrapped;
+      }
+      override dispatch(...args: Parameters<undici.Dispatcher['dispatch']>): boolean {
+        return this.wrapped.dispatch(...args);
+      }
+    }
+    const { files, trust } = mount(both);
+    await follow(files);
+    const agent = new undici.Agent();
+    setDispatchers(agent, new Dispatcher1Wrapper(agent));
+    const [leaving, staying] = [await startServer(one), await startServer(two)];
+    const ask = async (port: number): Promise<string> => {
+      const dispatcher = globals[legacyKey];
+      const { body } = await undici.request(`https://localhost:${port}`, dispatcher && { dispatcher });
+      return body.text();
+    };
+    expect([await ask(leaving.port), await ask(staying.port)]).toEqual(['hello', 'hello']);
+    await trust(two.certificate);
+    expect(await ask(staying.port)).toBe('hello');
+    await expect(ask(leaving.port)).rejects.toThrow(/verify|self-signed/);
+  });
 
   test('files without a CA bundle are refused', async () => {
     const { volume } = mount(both);
