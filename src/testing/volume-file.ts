@@ -1,6 +1,6 @@
 import { isMap } from 'node:util/types';
 
-import { A_MODE, isMode } from '../core/options/mode.js';
+import { aMode, isMode } from '../core/options/mode.js';
 import { isPlainObject } from '../core/options/options.js';
 import { cleanKeys } from '../fs/volume-layout.js';
 
@@ -42,6 +42,6 @@ function checkedFile(key: string, file: VolumeFile | undefined): CheckedFile {
   const { data, mode = 0o644 } = isContents(file) ? { data: file } : (Object(file) as Partial<CheckedFile>);
   // The value is not shown: it may be a secret.
   if (!isContents(data)) throw wrong('a string or a Uint8Array');
-  if (!isMode(mode)) throw wrong(`a mode that is ${A_MODE}`);
+  if (!isMode(mode)) throw wrong(`a mode that is ${aMode(mode)}`);
   return { key, data: Buffer.from(data as Uint8Array), mode };
 }

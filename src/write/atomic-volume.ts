@@ -7,12 +7,11 @@ import {
   nonEmptyString,
   checkPath,
   fileSystem,
-  matching,
   milliseconds,
   PORT_OPTIONS,
   resolveOptions,
 } from '../core/options/options.js';
-import { A_MODE, isMode } from '../core/options/mode.js';
+import { modeOption } from '../core/options/mode.js';
 import type { Random } from '../core/ports/random.js';
 import { redactError } from '../core/errors/resilient-error.js';
 import { withoutTrailingSlashes } from '../fs/absolute-path.js';
@@ -98,7 +97,7 @@ const DEFAULT_MODE = 0o644;
 
 const OPTIONS = {
   ...SHARED_OPTIONS,
-  mode: matching<number>(DEFAULT_MODE, A_MODE, isMode),
+  mode: modeOption<number>(DEFAULT_MODE),
   graceMs: milliseconds(0),
   ...READ_LIMITS,
   name: nonEmptyString(undefined),

@@ -1,7 +1,7 @@
 /** The files to be published in a volume, as they are given and as they are written. */
 import { types } from 'node:util';
 
-import { A_MODE, isMode } from '../core/options/mode.js';
+import { aMode, isMode } from '../core/options/mode.js';
 import { isPlainObject } from '../core/options/options.js';
 import { cleanKeys } from '../fs/volume-layout.js';
 import { isOwner, type Owner } from './file-attributes.js';
@@ -78,7 +78,7 @@ function checkFile(what: string, entry: unknown, defaults: Defaults): VolumeFile
   const unknown = isChunk(entry) ? undefined : Object.keys(given).find((name) => !PROPERTIES.includes(name));
   if (unknown !== undefined)
     throw new TypeError(`${what} has an unknown property "${unknown}"; known are ${PROPERTIES.join(', ')}`);
-  if (!isMode(mode)) throw new TypeError(`${what} must have a mode that is ${A_MODE}`);
+  if (!isMode(mode)) throw new TypeError(`${what} must have a mode that is ${aMode(mode)}`);
   if (owner !== undefined && !isOwner(owner)) {
     throw new TypeError(`${what} must have an owner { uid, gid } of user and group IDs`);
   }

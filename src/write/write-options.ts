@@ -1,7 +1,7 @@
 /** The options of `atomicWriteFile`, `atomicWriteFileSync` and `AtomicVolume`. */
 import type { Clock } from '../core/ports/clock.js';
 import type { FileSystem } from '../core/ports/file-system.js';
-import { A_MODE, isMode } from '../core/options/mode.js';
+import { modeOption } from '../core/options/mode.js';
 import {
   fileSystem,
   flag,
@@ -74,11 +74,7 @@ export const SHARED_OPTIONS = {
 
 export const SYNC_OPTIONS = {
   ...SHARED_OPTIONS,
-  mode: matching<number | 'keep' | undefined>(
-    undefined,
-    `${A_MODE}, or "keep"`,
-    (value) => value === 'keep' || isMode(value),
-  ),
+  mode: modeOption<'keep' | undefined>(undefined, 'keep'),
   symlink: oneOf<'follow' | 'replace' | 'error'>('follow', ['follow', 'replace', 'error']),
   ifChanged: flag(false),
   sweep: flag(true),

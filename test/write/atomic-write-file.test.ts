@@ -186,6 +186,8 @@ test.each([
   [{ mode: 0o10000 }, /"mode" must be an integer from 0 to 0o7777, .*, or "keep"/],
   [{ mode: 644 }, /"mode" must be .*, in octal \(0o644, not 644\), or "keep", got 644$/],
   [{ mode: 400 }, /"mode" must be .*, in octal/],
+  [{ mode: 555 }, /in octal \(0o555, not 555\)/],
+  [{ mode: 1777 }, /in octal \(0o1777, not 1777\)/],
   [{ owner: { uid: -1, gid: 0 } }, /"owner" must be an object/],
   [{ durability: 'fast' }, /"durability" must be one of/],
   [{ fsync: true }, /unknown option "fsync"; known are/],
