@@ -3,6 +3,7 @@ import type { Clock } from '../core/ports/clock.js';
 import { Alarm } from '../core/scheduling/alarm.js';
 import type { TokenWakeReason } from './refresher-status.js';
 import type { Random } from '../core/ports/random.js';
+import { SOONEST_MS } from './schedule.js';
 
 interface NextAttemptOptions {
   readonly retryDelays: BackoffOptions;
@@ -28,7 +29,9 @@ interface NextAttemptOptions {
  * | the file changed  | brought forward, within `wakeJitterMs` | the same, once the next one is planned  |
  * | 401               | the same; after a refresh due to a     | ignored                                 |
  * |                   | 401, not before a growing backoff      |                                         |
- * | `refresh()`, jump | brought forward to now                 | ignored                                 |
+ * | `refresh()`       | brought forward to now                 | ignored                                 |
+ * | clock jump        | the same, but at least 5 s after the   | ignored                                 |
+ * |                   | last one began                         |                                         |
  *
  * An attempt is never postponed, and never begins within `minIntervalMs` of the previous one. If none is planned or in
  * progress, hints are ignored.
@@ -44,6 +47,8 @@ export class NextAttempt {
   #begunFor: TokenWakeReason = 'start';
   /** Whether the token file changed during an attempt that may have begun too early to use the change. */
   #fileChanged = false;
+  /** When the last attempt began, monotonic ms. */
+  #begunAt = -Infinity;
   /** The earliest time of the next attempt, monotonic ms. */
   #earliest = -Infinity;
 
@@ -67,6 +72,7 @@ export class NextAttempt {
   /** An attempt begins. Returns its reason. */
   began(): TokenWakeReason {
     this.#begunFor = this.#reason;
+    this.#begunAt = this.#options.clock.monotonic();
     this.#fileChanged = false;
     this.#notBefore(this.#options.minIntervalMs);
     return this.#reason;
@@ -111,6 +117,7 @@ export class NextAttempt {
   #delayOf(reason: TokenWakeReason): number {
     const { random, wakeJitterMs } = this.#options;
     if (reason === 'file') return random() * wakeJitterMs;
+    if (reason === 'clock') return this.#begunAt + SOONEST_MS - this.#options.clock.monotonic();
     if (reason !== 'unauthorized') return 0;
     const isRepeated = this.#begunFor === 'unauthorized';
     if (!isRepeated) this.#refusals.reset();

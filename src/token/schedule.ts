@@ -40,12 +40,15 @@ export function everyInterval(intervalMs: number): TokenSchedule {
 /** How often a token is requested while the current one is replaced late: as often as client-go reads the token file. */
 const LATE_MS = 60_000;
 
-/** The lower bound for every schedule, so that a client that keeps returning its old token is not called more often. */
-const SOONEST_MS = 5_000;
+/**
+ * The lower bound for every schedule, so that a client that keeps returning its old token is not called more often. It also
+ * holds when tokens are valid for less, as by a clock that is ahead by nearly their life.
+ */
+export const SOONEST_MS = 5_000;
 
 /**
- * The result of a schedule within bounds: at least 5 s, and at least `leewayMs` before the token expires (for a token
- * that expires soon after that, after three quarters of its remaining lifetime). For a token that is replaced late, at
+ * The result of a schedule within bounds: at least `leewayMs` before the token expires (for a token that expires soon after
+ * that, after three quarters of its remaining lifetime), and at least 5 s in any case. For a token that is replaced late, at
  * most a minute.
  * @throws {RangeError} when a custom schedule returns anything but a number.
  */
@@ -65,5 +68,5 @@ export function planRefresh(
     throw new RangeError(`A token schedule must return a number of ms, got ${String(delayMs)}`);
   }
   const latestMs = ends ? remainingMs - Math.min(leewayMs, remainingMs / 4) : LONGEST_MS;
-  return Math.min(Math.max(delayMs, SOONEST_MS), latestMs);
+  return Math.max(Math.min(delayMs, latestMs), SOONEST_MS);
 }

@@ -12,6 +12,7 @@ import {
   type WatchedValueOptions,
   type WatchedValueStatus,
 } from '../watch/watched-value.js';
+import { TokenLease } from './lease.js';
 import { MAX_TOKEN_BYTES, tokenIn } from './read-token.js';
 import { DATE_LEEWAY_MS, latenessOf, type ServiceAccountToken, type TokenFormat } from './token.js';
 
@@ -65,6 +66,7 @@ export class TokenFile extends WatchedValue<ServiceAccountToken, TokenFileEvents
   readonly #format: TokenFormat;
   readonly #staleness: Alarm;
   #reportedStale: ServiceAccountToken | undefined;
+  #lease: TokenLease | undefined;
 
   /**
    * Does no I/O.
@@ -93,10 +95,9 @@ export class TokenFile extends WatchedValue<ServiceAccountToken, TokenFileEvents
    */
   override async get(): Promise<ServiceAccountToken> {
     // An expired token may have been replaced while the machine was suspended.
-    if ((await super.get()).notAfter <= this.clock.now()) await this.check();
+    if (this.#leaseOf(await super.get()).acceptedMs() <= 0) await this.check();
     const token = await super.get();
-    const now = this.clock.now();
-    if (token.notAfter <= now) {
+    if (this.#leaseOf(token).acceptedMs() <= 0) {
       const message = `${this.path} contains only ${String(token)}`;
       throw new TokenError('ERR_TOKEN_EXPIRED', message, { cause: this.refusal });
     }
@@ -113,13 +114,13 @@ export class TokenFile extends WatchedValue<ServiceAccountToken, TokenFileEvents
 
   status(): TokenFileStatus {
     const { current: token } = this;
-    const now = this.clock.now();
+    const lease = token && this.#leaseOf(token);
     return {
       ...this.baseStatus(),
       issuedAt: token?.issuedAt ?? null,
       expiresAt: dateOrNull(token?.expiresAt),
-      stale: token !== undefined && token.expiresAt <= now,
-      expired: token !== undefined && token.notAfter <= now,
+      stale: lease !== undefined && lease.remainingMs() <= 0,
+      expired: lease !== undefined && lease.acceptedMs() <= 0,
     };
   }
 
@@ -152,7 +153,7 @@ export class TokenFile extends WatchedValue<ServiceAccountToken, TokenFileEvents
     this.#staleness.clear();
     const { current: token } = this;
     if (!token || token.expiresAt === token.notAfter || token === this.#reportedStale) return;
-    const remainingMs = token.expiresAt - this.clock.now();
+    const remainingMs = this.#leaseOf(token).remainingMs();
     if (remainingMs > 0) {
       this.#staleness.set(remainingMs);
       return;
@@ -160,6 +161,12 @@ export class TokenFile extends WatchedValue<ServiceAccountToken, TokenFileEvents
     this.#reportedStale = token;
     const message = `"${this.path}": the ${latenessOf(token)}; see why kubelet does not renew it`;
     this.dispatch('warning', { code: 'stale', message });
+  }
+
+  /** Begins when the token is received. */
+  #leaseOf(token: ServiceAccountToken): TokenLease {
+    if (this.#lease?.token !== token) this.#lease = new TokenLease(token, this.clock);
+    return this.#lease;
   }
 
   async #replacementOf(refused = this.current): Promise<ServiceAccountToken> {

@@ -255,6 +255,19 @@ describe('the clock', () => {
     expect(refresher.status().skewMs).toBe(0);
   });
 
+  test('with a clock that is ahead by nearly the life of a token, requests are at least 5 s apart', async () => {
+    const { refresher, clock, client, mints } = refresherScene({ expirationSeconds: 600 });
+    client.skewMs = -599 * SECOND;
+    await refresher.start();
+    for (let second = 0; second < 60; second += 1) {
+      // Whoever needs a token asks for it.
+      void refresher.get().catch(() => {});
+      await clock.advance(SECOND);
+    }
+    expect(mints().length).toBeGreaterThan(5);
+    expect(mints().length).toBeLessThanOrEqual(13);
+  });
+
   test('a token dated ahead within the leeway of the server is not reported as skew', async () => {
     const { refresher, client, events } = refresherScene();
     client.skewMs = MINUTE;

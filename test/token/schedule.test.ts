@@ -33,7 +33,8 @@ test.each<[keyof typeof tokenSchedules, number, number, number, number]>([
   ['quarter', YEAR, 0, 0.5, 18 * HOUR],
   ['quarter', Infinity, 0, 0, 24 * HOUR],
   ['quarter', 12_000, 0, 0, 5_000],
-  ['quarter', 4_000, 0, 0, 3_000],
+  ['quarter', 4_000, 0, 0, 5_000],
+  ['quarter', 6_000, 0, 0, 5_000],
   ['kubelet', 3_607_000, 0, 0, 2_885_600],
   ['kubelet', 3_607_000, 0, 0.5, 2_880_600],
   ['kubelet', 3_607_000, 1_000_000, 0, 1_885_600],
@@ -66,7 +67,7 @@ test.each([
   [YEAR, 0.5, 45_000],
   [Infinity, 0, 60_000],
   [HOUR + 40_000, 0, 30_000],
-  [HOUR + 4, 0, 3],
+  [HOUR + 4, 0, 5_000],
 ])('a late token that is accepted until %d ms is replaced in at most a minute', (end, chance, expected) => {
   for (const schedule of [tokenSchedules.quarter, tokenSchedules.kubelet, () => -1]) {
     expect(plan(schedule, HOUR, HOUR, chance, end)).toBe(expected);

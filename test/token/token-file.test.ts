@@ -107,6 +107,22 @@ test('a token that expired while the machine slept is read again before it is re
   expect((await file.get()).value).toBe(next);
 });
 
+test('a token counts as expired by the time that has passed, too, after the clock was set back', async () => {
+  const { file, clock } = watchedToken(mint(NOW, 600, { 'kubernetes.io': { warnafter: NOW / 1000 + 300 } }));
+  const warnings: string[] = [];
+  file.on('warning', ({ code }) => warnings.push(code));
+  await file.get();
+  clock.jump(-HOUR);
+  await clock.advance(5 * MINUTE);
+  expect(file.status()).toMatchObject({ stale: true, expired: false });
+  expect(warnings).toEqual(['stale']);
+  await file.get();
+  await clock.advance(5 * MINUTE);
+  expect(file.status()).toMatchObject({ stale: true, expired: true });
+  expect(healthOf(file)).toMatchObject({ live: true, ready: false });
+  await expect(file.get()).rejects.toMatchObject({ code: 'ERR_TOKEN_EXPIRED' });
+});
+
 test('a token that is replaced late is used and ready until the server refuses it, with one warning', async () => {
   // A default pod token: rotated after an hour, refused after a year.
   const lifeSeconds = 31_536_000;
