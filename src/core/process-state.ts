@@ -33,8 +33,6 @@ export const ROWS = {
   writes: { shape: 1, apart: 'writes of both to one path have no order' },
   /** All sinks: the merges into each kubeconfig. */
   merges: { shape: 1, apart: 'merges of both into one kubeconfig may lose entries' },
-  /** All cluster clients: exec plugins that were given up and still run. */
-  plugins: { shape: 1, apart: 'twice as many exec plugins that hang may be left running' },
   /** All loaders, providers and parsers: where the values that they pass on stand. */
   places: { shape: 1, apart: 'problems lack line and column if parser and loader are of different versions' },
   /** All clients without a `ca` of their own: the CAs that were added to the default list. */

@@ -109,13 +109,16 @@ function retryAfterOf({ headers, body }: ApiFailure): number | undefined {
 }
 
 /** Codes of Node.js that do not concern the network. */
-const LOCAL_CODE = /^ERR_(?!TLS|SSL|HTTP|STREAM)/;
+const LOCAL_CODE = /^ERR_(?!TLS|SSL|HTTP|STREAM|PROXY)/;
 
 /** Why there was no answer. */
 export function otherFailure(error: unknown): { readonly code: TokenErrorCode; readonly reason: string } {
   if (error instanceof PackageError || error instanceof NotInPodError)
     return { code: 'ERR_TOKEN_CLIENT', reason: error.message };
-  if (error instanceof KubernetesError) return { code: 'ERR_TOKEN_REQUEST', reason: error.message };
+  if (error instanceof KubernetesError) {
+    const code = error.code === 'ERR_EXEC_PLUGIN' ? 'ERR_TOKEN_PLUGIN' : 'ERR_TOKEN_REQUEST';
+    return { code, reason: error.message };
+  }
   // `fetch` only reports that it failed; the reason is in the chain of causes.
   for (let link = error, depth = 0; link instanceof Error && depth < 5; link = link.cause, depth += 1) {
     const errno = errnoOf(link);

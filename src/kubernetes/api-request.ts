@@ -5,6 +5,7 @@ import { untilAborted } from '../core/scheduling/abort.js';
 import { redact } from '../core/options/redaction.js';
 import { USER_AGENT } from '../core/options/version.js';
 import { KubernetesError } from './kubernetes-error.js';
+import { proxyLogin, tunnelAgent } from './proxy-tunnel.js';
 
 /** Discovery documents have some 100 KiB, tokens 2 KiB. */
 export const MAX_BODY_BYTES = 4 * 1024 * 1024;
@@ -12,8 +13,12 @@ export const MAX_BODY_BYTES = 4 * 1024 * 1024;
 /** An API server, and the credentials of its requests. */
 export interface ApiAccess {
   readonly server: string;
-  /** Adds the TLS settings, the credentials, and an agent for this request only; a plugin is given up when the signal aborts. */
-  authenticate(options: RequestOptions, signal: AbortSignal): Promise<void>;
+  /** The proxy on the way. */
+  readonly proxy: string | undefined;
+  /** What authenticates the requests is added, and must not be shown. */
+  readonly secrets?: string[];
+  /** Adds the TLS settings, the credentials, and an agent for this request only. */
+  authenticate(options: RequestOptions): Promise<void>;
 }
 
 /** One request to an API server. */
@@ -111,8 +116,10 @@ interface Sent {
 async function send(access: ApiAccess, request: ApiRequest, kept?: Agent): Promise<Sent> {
   const { method, path, body, type = 'application/json', accept = 'application/json', signal } = request;
   const options: RequestOptions = {};
-  await untilAborted(access.authenticate(options, signal), signal);
-  const own = options.agent;
+  await untilAborted(access.authenticate(options), signal);
+  access.secrets?.push(...secretsIn(options, access.proxy));
+  const { agent } = options;
+  const own = access.proxy && typeof agent === 'object' ? tunnelAgent(agent, access.proxy, signal) : agent;
   const text = body === undefined ? undefined : JSON.stringify(body);
   const headers = {
     'user-agent': USER_AGENT,
@@ -121,14 +128,21 @@ async function send(access: ApiAccess, request: ApiRequest, kept?: Agent): Promi
     ...(text !== undefined && { 'content-type': type, 'content-length': Buffer.byteLength(text) }),
   };
   const url = new URL(access.server.replace(/(?<!\/)\/+$/, '') + path);
-  const settings = { ...options, ...(kept && keptWith(kept, own)), method, headers, signal };
+  const settings = {
+    ...options,
+    agent: own,
+    ...(kept && !access.proxy && keptWith(kept, own)),
+    method,
+    headers,
+    signal,
+  };
   const requester = url.protocol === 'http:' ? requestHttp : requestHttps;
   const close = (): void => {
     // Its connection was opened for this request only.
     if (typeof own === 'object') own.destroy();
   };
   try {
-    const response = await new Promise<IncomingMessage>((resolve, reject) => {
+    const answer = new Promise<IncomingMessage>((resolve, reject) => {
       requester(url, settings, resolve)
         // Without this listener Node.js ends the request, and reports nothing.
         .once('upgrade', ({ statusCode = 0 }, socket) => {
@@ -138,6 +152,8 @@ async function send(access: ApiAccess, request: ApiRequest, kept?: Agent): Promi
         .once('error', reject)
         .end(text);
     });
+    // A request that waits for its connection does not end with the signal.
+    const response = await untilAborted(answer, signal);
     return {
       response,
       release: () => {
@@ -151,9 +167,27 @@ async function send(access: ApiAccess, request: ApiRequest, kept?: Agent): Promi
   }
 }
 
+/** What authenticates a request, to the server and to a proxy. */
+export function secretsIn({ headers, auth }: RequestOptions, proxy?: string): string[] {
+  const values = Object.entries({ ...(headers as OutgoingHttpHeaders | undefined) })
+    // Whom the request is for is no secret.
+    .filter(([name]) => !/^(?:impersonate-|user-agent$|accept|content-)/i.test(name))
+    .flatMap(([, value]) => [value].flat().map(String));
+  const proxyAuth = proxy === undefined ? undefined : proxyLogin(proxy);
+  const logins = [auth, proxyAuth].filter((login) => login !== undefined && login !== null);
+  for (const value of values) {
+    const [, encoded] = /^Basic +(\S+)$/i.exec(value) ?? [];
+    if (encoded !== undefined) logins.push(Buffer.from(encoded, 'base64').toString('utf8'));
+  }
+  return [
+    ...values.flatMap((value) => [value, value.replace(/^\w+ +/, '')]),
+    ...logins.flatMap((login) => [login, login.slice(login.indexOf(':') + 1)]),
+  ];
+}
+
 /**
  * The agent that keeps connections, with the TLS settings of the one that was made for this request: the agent shares
- * a connection only between requests with the same settings. An agent for a proxy is used as it is.
+ * a connection only between requests with the same settings. One of another kind is used as it is.
  */
 function keptWith(kept: Agent, own: RequestOptions['agent']): RequestOptions {
   if (typeof own !== 'object' || own.constructor !== Agent) return {};

@@ -1,20 +1,26 @@
 import { Agent, type RequestOptions } from 'node:https';
 import { isIPv6 } from 'node:net';
-import { dirname } from 'node:path';
 import { createSecureContext } from 'node:tls';
 
 import type * as clientNode from '@kubernetes/client-node';
-import type { Cluster, KubeConfig, User } from '@kubernetes/client-node';
+import type { KubeConfig, User } from '@kubernetes/client-node';
 
-import { errnoOf } from '../core/errors/errno.js';
 import { KubernetesError, NotInPodError } from './kubernetes-error.js';
 import { checkPath, hasMethods, isPath, matching } from '../core/options/options.js';
 import { PackageError } from '../core/errors/package-error.js';
 import { readFile } from '../fs/read-file.js';
 import type { ReadingPorts } from '../fs/stable-read.js';
 import type { ApiAccess } from './api-request.js';
-import { boundPlugins } from './exec-plugins.js';
+import type { ExecCredential, ExecPlugin, ExecPlugins } from './exec-plugins.js';
 import { checkCertificates } from './kubeconfig.js';
+import {
+  LARGEST_BYTES,
+  readKubeconfig,
+  unusable,
+  type KubeconfigCluster,
+  type KubeconfigUser,
+} from './kubeconfig-file.js';
+import { isKnownProxy } from './proxy-tunnel.js';
 
 const PACKAGE = '@kubernetes/client-node';
 const VERSIONS = '1.3 or later; 2 needs Node 22.19';
@@ -59,13 +65,22 @@ export interface ClusterAccess {
   readonly tokenFile: string | undefined;
   /** Its own token, if it is known without reading a file. */
   readonly token: string | undefined;
-  /** Requests with its own credentials; `token` is what its token file contains. */
-  own(token?: string): ApiAccess;
+  /** The plugin that gives its own credentials. */
+  readonly plugin: ExecPlugin | undefined;
+  /** Whether it is the API server of the pod that this process runs in, so that the pod's tokens are meant for it. */
+  readonly isPods: boolean;
+  /** Requests with its own credentials; `credential` is what its token file contains, or its plugin gave. */
+  own(credential?: ExecCredential): ApiAccess;
   /** Requests with nothing but this token as credentials. */
   bearer(token: string): ApiAccess;
 }
 
-/** Which cluster: a path of a kubeconfig, or a loaded one; undefined: that of the pod. */
+/** What reading a cluster needs; the plugins are those of one client. */
+export interface ClusterPorts extends ReadingPorts {
+  readonly plugins: ExecPlugins;
+}
+
+/** Which cluster: a path of a kubeconfig, or several as in `KUBECONFIG`, or a loaded one; undefined: that of the pod. */
 export type ClusterChoice = KubeConfig | string | undefined;
 
 /** The value of `KUBE_CONFIG_OPTION`, with its path as a string. */
@@ -85,28 +100,40 @@ export async function accessTo(choice: ClusterChoice, ports: ReadingPorts): Prom
 /** The current cluster and user of a kubeconfig. A token file of the user is not read yet. */
 async function kubeConfigAccess(source: KubeConfig | string, ports: ReadingPorts): Promise<ClusterAccess> {
   const client = await loadClientNode();
-  const { kubeConfig, cluster, user } = await freshKubeConfig(source, client, ports);
-  const through = (config: KubeConfig): ApiAccess => ({
+  const name = typeof source === 'string' ? source : 'the kubeconfig';
+  const given =
+    typeof source === 'string' ? await readKubeconfig(source, client, ports) : currentOf(source, name);
+  const { cluster, proxy } = await usableCluster(given.cluster, name, ports);
+  const user = await usableUser(given.user, name, ports);
+  const tokenFile = tokenFileOf(user);
+  const plugin = user.token === undefined ? pluginOf(user, cluster, proxy) : undefined;
+  const through = (as: KubeconfigUser): ApiAccess => ({
     server: cluster.server,
-    authenticate: (options, signal) => {
-      boundPlugins(config, signal);
-      return config.applyToHTTPSOptions(options);
+    proxy,
+    async authenticate(options) {
+      // Without caches: client-node keeps what it reads for a minute, or longer if the clock is set back.
+      const config = new client.KubeConfig();
+      config.loadFromClusterAndUser(cluster, as);
+      if (as === user) for (const added of authenticatorsOf(source)) config.addAuthenticator(added);
+      options.headers = { ...as.impersonation };
+      await config.applyToHTTPSOptions(options);
     },
   });
   return {
-    tokenFile: tokenFileOf(user),
+    tokenFile,
     token: user.token,
-    own(token) {
+    plugin,
+    isPods: isServerOfPod(cluster.server),
+    own(credential) {
+      if (!credential) return through(user);
+      const { token, cert, key } = credential;
+      const pair =
+        cert === undefined || key === undefined ? {} : { certData: base64(cert), keyData: base64(key) };
       // The other fields of the user, such as a client certificate or the user to impersonate, are kept.
-      if (token !== undefined)
-        replaceUser(kubeConfig, { ...user, authProvider: undefined, exec: undefined, token });
-      return through(kubeConfig);
+      const without = { ...user, authProvider: undefined, exec: undefined };
+      return through({ ...without, ...pair, ...(token !== undefined && { token }) });
     },
-    bearer(token) {
-      const bare = new client.KubeConfig();
-      bare.loadFromClusterAndUser(cluster, { name: 'projected-token', token });
-      return through(bare);
-    },
+    bearer: (token) => through({ name: 'projected-token', token }),
   };
 }
 
@@ -133,6 +160,17 @@ export function podServer(): string {
   return server;
 }
 
+/** Whether this process runs in a pod whose API server this is. */
+function isServerOfPod(server: string): boolean {
+  try {
+    const [own, given] = [new URL(podServer()), new URL(server)];
+    const isNamed = /^kubernetes\.default(?:\.svc(?:\.cluster\.local)?)?$/.test(given.hostname);
+    return isNamed || own.host === given.host;
+  } catch {
+    return false;
+  }
+}
+
 /**
  * Access to the API server from a pod: the address is in the environment, the CA in the volume of the ServiceAccount.
  * Needs no Kubernetes client.
@@ -143,6 +181,7 @@ async function podAccess(ports: ReadingPorts): Promise<ClusterAccess> {
   const ca = await readCertificates(`${ACCOUNT}/ca.crt`, ports);
   const bearer = (token = ''): ApiAccess => ({
     server,
+    proxy: undefined,
     authenticate: (options: RequestOptions) => {
       options.agent = new Agent({ ca });
       options.headers = { Authorization: `Bearer ${token}` };
@@ -150,38 +189,42 @@ async function podAccess(ports: ReadingPorts): Promise<ClusterAccess> {
     },
   });
   // Its own credentials are a token, too.
-  return { tokenFile: `${ACCOUNT}/token`, token: undefined, own: bearer, bearer };
+  const own = { tokenFile: `${ACCOUNT}/token`, token: undefined, plugin: undefined, isPods: true };
+  return { ...own, own: (credential) => bearer(credential?.token), bearer };
 }
 
-/**
- * A `KubeConfig` without caches: files are read and plugins are run again. client-node caches what it reads for a
- * minute, or longer if the clock is set back.
- */
-async function freshKubeConfig(
-  source: KubeConfig | string,
-  { KubeConfig }: ClientNode,
+/** @throws {KubernetesError} `ERR_KUBECONFIG`. */
+function currentOf(source: KubeConfig, name: string): { cluster: KubeconfigCluster; user: KubeconfigUser } {
+  const cluster = source.getCurrentCluster();
+  const user = source.getCurrentUser();
+  if (cluster && user) return { cluster, user };
+  throw unusable(name, `its current context names no existing ${cluster ? 'user' : 'cluster'}`);
+}
+
+/** The authenticators that a program has added to its `KubeConfig`, which has no public way to ask for them. */
+function authenticatorsOf(source: KubeConfig | string): readonly Authenticator[] {
+  const { custom_authenticators: added = [] } = Object(source) as {
+    custom_authenticators?: readonly Authenticator[];
+  };
+  return added;
+}
+
+/** With the contents of its files. A proxy that is known here is not left to client-node. */
+async function usableCluster(
+  given: KubeconfigCluster,
+  name: string,
   ports: ReadingPorts,
-): Promise<{ kubeConfig: KubeConfig; cluster: Cluster; user: User }> {
-  const fresh = new KubeConfig();
-  const name = typeof source === 'string' ? source : 'the kubeconfig';
-  if (typeof source === 'string') await loadFromFile(fresh, source, ports);
-  else copy(source, fresh);
-  const cluster = fresh.getCurrentCluster();
-  const user = fresh.getCurrentUser();
-  if (!cluster || !user) {
-    throw unusable(name, `its current context names no existing ${cluster ? 'user' : 'cluster'}`);
-  }
+): Promise<{ readonly cluster: KubeconfigCluster; readonly proxy: string | undefined }> {
+  const { caFile, proxyUrl, ...cluster } = given;
   if (!URL.canParse(cluster.server)) throw unusable(name, 'the server of its cluster is not a URL');
-  if (cluster.caFile) await readCertificates(cluster.caFile, ports);
-  else if (cluster.caData) {
+  if (proxyUrl && !URL.canParse(proxyUrl)) throw unusable(name, 'the proxy-url of its cluster is not a URL');
+  if (cluster.caData && !caFile) {
     checkCertificates(Buffer.from(cluster.caData, 'base64'), `certificate-authority-data of ${name}`);
   }
-  await checkClientCertificate(user, name, ports);
-  return { kubeConfig: fresh, cluster, user };
+  const ca = caFile ? { caData: base64(await readCertificates(caFile, ports)) } : {};
+  const proxy = proxyUrl && isKnownProxy(proxyUrl) ? proxyUrl : undefined;
+  return { cluster: { ...cluster, ...ca, ...(proxyUrl && !proxy && { proxyUrl }) }, proxy };
 }
-
-/** Kubeconfigs, bundles and keys have some KiB. */
-export const LARGEST_BYTES = 4 * 1024 * 1024;
 
 /**
  * The certificates in a file.
@@ -198,11 +241,12 @@ export async function readCertificates(path: string, ports: ReadingPorts): Promi
 }
 
 /**
- * Checks the client certificate and its key before a connection uses them, because the error of the connection would
- * look like a network failure.
+ * With the contents of its files. Checks the client certificate and its key before a connection uses them, because the error
+ * of the connection would look like a network failure.
  * @throws {KubernetesError} `ERR_KUBECONFIG`; the message quotes neither.
  */
-async function checkClientCertificate(user: User, name: string, ports: ReadingPorts): Promise<void> {
+async function usableUser(given: KubeconfigUser, name: string, ports: ReadingPorts): Promise<KubeconfigUser> {
+  const { certFile, keyFile, ...user } = given;
   // As in client-node, the file takes precedence over the data.
   const bytesOf = async (file: string | undefined, data: string | undefined): Promise<Buffer | undefined> => {
     if (!file) return data ? Buffer.from(data, 'base64') : undefined;
@@ -210,9 +254,10 @@ async function checkClientCertificate(user: User, name: string, ports: ReadingPo
       unusable(name, `the file "${file}" of its user "${user.name}" cannot be read: ${why}`, cause),
     );
   };
-  const cert = await bytesOf(user.certFile, user.certData);
-  const key = await bytesOf(user.keyFile, user.keyData);
-  if (!cert && !key) return;
+  refuseCommand(user, name);
+  const cert = await bytesOf(certFile, user.certData);
+  const key = await bytesOf(keyFile, user.keyData);
+  if (!cert && !key) return user;
   if (!cert || !key)
     throw unusable(name, `its user "${user.name}" has only one of client certificate and key`);
   try {
@@ -221,42 +266,54 @@ async function checkClientCertificate(user: User, name: string, ports: ReadingPo
     const why = `the client certificate and key of its user "${user.name}" cannot be parsed or do not match`;
     throw unusable(name, why, cause);
   }
+  return { ...user, certData: cert.toString('base64'), keyData: key.toString('base64') };
 }
 
-/** The file that client-node would read this user's token from. */
-export function tokenFileOf(user: User): string | undefined {
-  const { config } = (user.authProvider ?? {}) as { config?: { tokenFile?: unknown } };
-  return typeof config?.tokenFile === 'string' ? config.tokenFile : undefined;
+interface AuthProvider {
+  readonly name?: unknown;
+  readonly config?: Readonly<Record<string, unknown>> | null;
+}
+
+/** @throws {KubernetesError} for a command that client-node would run while the process stands still, without any limit. */
+function refuseCommand({ name: user, authProvider }: KubeconfigUser, name: string): void {
+  const { name: provider, config } = Object(authProvider) as AuthProvider;
+  if ((provider !== 'gcp' && provider !== 'azure') || !config?.['cmd-path']) return;
+  const why = `the auth-provider "${provider}" of its user "${user}" was removed from Kubernetes 1.26`;
+  throw unusable(name, `${why}: use a plugin (exec), gke-gcloud-auth-plugin or kubelogin`);
+}
+
+/** The file that this user's token is read from. */
+export function tokenFileOf(user: KubeconfigUser): string | undefined {
+  const { config } = Object(user.authProvider) as AuthProvider;
+  const { tokenFile = config?.['tokenFile'] } = user;
+  return typeof tokenFile === 'string' ? tokenFile : undefined;
+}
+
+/** The plugin that gives this user's credentials, in the field `exec` or as client-node also finds it. */
+function pluginOf(
+  { exec, authProvider }: KubeconfigUser,
+  { server, tlsServerName, skipTLSVerify, caData, pluginConfig: config }: KubeconfigCluster,
+  proxy: string | undefined,
+): ExecPlugin | undefined {
+  const found: unknown = exec ?? (Object(authProvider) as AuthProvider).config?.['exec'];
+  if (typeof found !== 'object' || found === null) return undefined;
+  const plugin = found as ExecPlugin & { readonly provideClusterInfo?: unknown };
+  if (plugin.provideClusterInfo !== true) return plugin;
+  const cluster = {
+    server,
+    'tls-server-name': tlsServerName,
+    'insecure-skip-tls-verify': skipTLSVerify || undefined,
+    'certificate-authority-data': caData,
+    'proxy-url': proxy,
+    config,
+  };
+  return { ...plugin, cluster };
 }
 
 export function replaceUser(kubeConfig: KubeConfig, user: User): void {
   kubeConfig.users = kubeConfig.users.map((other) => (other.name === user.name ? user : other));
 }
 
-async function loadFromFile(fresh: KubeConfig, path: string, ports: ReadingPorts): Promise<void> {
-  const bytes = await readFile(path, LARGEST_BYTES, ports, (why, cause) => unusable(path, why, cause));
-  try {
-    fresh.loadFromString(bytes.toString('utf8'));
-    fresh.makePathsAbsolute(dirname(path));
-  } catch (cause) {
-    // The parser's message quotes the text, which may be a secret.
-    throw unusable(
-      path,
-      errnoOf(cause) === undefined ? 'it is not a kubeconfig in YAML' : 'a file that it names cannot be read',
-    );
-  }
-}
-
-/** Copies the public parts and the added authenticators, but not the built-in ones, which cache what they read. */
-function copy(source: KubeConfig, fresh: KubeConfig): void {
-  const { clusters, users, contexts, currentContext } = source;
-  fresh.loadFromOptions({ clusters, users, contexts, currentContext });
-  const { custom_authenticators: added = [] } = source as unknown as {
-    custom_authenticators?: readonly Authenticator[];
-  };
-  for (const authenticator of added) fresh.addAuthenticator(authenticator);
-}
-
-function unusable(name: string, why: string, cause?: unknown): KubernetesError {
-  return new KubernetesError('ERR_KUBECONFIG', `Cannot use ${name}: ${why}`, { cause });
+function base64(text: string): string {
+  return Buffer.from(text).toString('base64');
 }

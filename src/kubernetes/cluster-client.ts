@@ -13,11 +13,12 @@ import { redactError, ResilientError } from '../core/errors/resilient-error.js';
 import { systemRandom } from '../core/ports/random.js';
 import { READING_CALLS, type ReadingCalls } from '../fs/calls.js';
 import { redact } from '../core/options/redaction.js';
-import { otherFailure } from './api-failure.js';
+import { otherFailure, statusOf } from './api-failure.js';
 import { ApiFailure, linesOfApi, requestApi, type ApiAccess, type ApiRequest } from './api-request.js';
 import { accessTo, clusterChoice, KUBE_CONFIG_OPTION } from './cluster-access.js';
+import { ExecPlugins } from './exec-plugins.js';
 import { KubernetesError } from './kubernetes-error.js';
-import { ownCredentials } from './request-credentials.js';
+import { ownCredentials, type RequestCredentials } from './request-credentials.js';
 
 /** One request to the API server. */
 export type ClusterRequest = ApiRequest;
@@ -38,8 +39,9 @@ export interface ClusterClient {
 /** Options of `clusterClient`. */
 export interface ClusterClientOptions {
   /**
-   * The API server and the credentials: the path of a kubeconfig, or a loaded kubeconfig. Its files are read again for
-   * each request. Default: those of the pod, which do not need `@kubernetes/client-node`.
+   * The API server and the credentials: the path of a kubeconfig, or several as in the variable `KUBECONFIG`, which are
+   * merged as by kubectl, or a loaded kubeconfig. Its files are read again for each request. Default: those of the pod,
+   * which do not need `@kubernetes/client-node`.
    */
   readonly kubeConfig?: KubeConfig | string | URL | undefined;
   /** The clock. Default: the system clock. */
@@ -62,14 +64,16 @@ const CREDENTIALS_TIMEOUT_MS = 30_000;
 
 /**
  * Creates a client of one cluster. Requests share connections; each watch has its own. No redirect is followed, at most
- * 4 MiB of an answer, or of a line of a watch, are read, and a plugin of the kubeconfig has 30 s.
+ * 4 MiB of an answer, or of a line of a watch, are read. A plugin of the kubeconfig has 30 s, and what it gives is used until
+ * it expires or is refused.
  * @throws {TypeError} for a wrong option.
  */
 export function clusterClient(options?: ClusterClientOptions): ClusterClient {
   const owner = 'clusterClient';
   const { kubeConfig: given, clock, fs } = resolveOptions(owner, options, OPTIONS);
   const choice = clusterChoice(owner, given);
-  const ports = { fs, clock, random: systemRandom };
+  const plugins = new ExecPlugins(clock);
+  const ports = { fs, clock, random: systemRandom, plugins };
   const agent = new Agent({ keepAlive: true, timeout: IDLE_MS, scheduling: 'lifo' });
   const inTime = <T>(work: (signal: AbortSignal) => Promise<T>, signal: AbortSignal): Promise<T> =>
     withDeadline(work, {
@@ -78,33 +82,34 @@ export function clusterClient(options?: ClusterClientOptions): ClusterClient {
       signal,
       late: () => new Error(`the credentials took over ${CREDENTIALS_TIMEOUT_MS / 1_000} s`),
     });
-  const accessIn = async (signal: AbortSignal, secrets: string[]): Promise<ApiAccess> => {
-    const { access, secret } = await inTime(
-      async () => ownCredentials({ cluster: await accessTo(choice, ports), ports }),
-      signal,
-    );
-    const authenticate: ApiAccess['authenticate'] = (added, until) =>
-      inTime((given) => access.authenticate(added, given), until);
-    if (secret !== undefined) secrets.push(secret);
-    return { server: access.server, authenticate };
-  };
+  const credentialsIn = (signal: AbortSignal): Promise<RequestCredentials> =>
+    inTime(async (until) => ownCredentials({ cluster: await accessTo(choice, ports), ports }, until), signal);
+  /** Calls the API server, and converts what it fails with. */
+  async function* answersOf<T>(
+    request: ClusterRequest,
+    call: (access: ApiAccess) => AsyncIterable<T>,
+  ): AsyncGenerator<T, void> {
+    const secrets: string[] = [];
+    let credentials: RequestCredentials | undefined;
+    try {
+      credentials = await credentialsIn(request.signal);
+      const { access } = credentials;
+      const authenticate: ApiAccess['authenticate'] = (options) =>
+        inTime(() => access.authenticate(options), request.signal);
+      yield* call({ ...access, secrets, authenticate });
+    } catch (error) {
+      if (statusOf(error) === 401) credentials?.forget();
+      throw failureOf(error, request, secrets);
+    }
+  }
   return {
     async request(request) {
-      const known: string[] = [];
-      try {
-        return await requestApi(await accessIn(request.signal, known), request, agent);
-      } catch (error) {
-        throw failureOf(error, request, known);
-      }
+      const answers = answersOf(request, async function* (access) {
+        yield await requestApi(access, request, agent);
+      });
+      return (await answers.next()).value;
     },
-    async *lines(request) {
-      const known: string[] = [];
-      try {
-        yield* linesOfApi(await accessIn(request.signal, known), request);
-      } catch (error) {
-        throw failureOf(error, request, known);
-      }
-    },
+    lines: (request) => answersOf(request, (access) => linesOfApi(access, request)),
   };
 }
 

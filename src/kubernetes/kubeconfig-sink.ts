@@ -11,10 +11,11 @@ import { readFileIfAny } from '../fs/read-file.js';
 import type { TokenSink } from '../token/delivery.js';
 import { fileSink, SINK_OPTIONS } from '../token/file-sink.js';
 import type { ServiceAccountToken } from '../token/token.js';
-import { LARGEST_BYTES, readCertificates } from './cluster-access.js';
+import { readCertificates } from './cluster-access.js';
 import { checkCertificates, KUBECONFIG_OPTIONS, renderKubeconfig } from './kubeconfig.js';
 import type { KubeconfigOptions } from './kubeconfig.js';
 import { KubernetesError } from './kubernetes-error.js';
+import { LARGEST_BYTES } from './kubeconfig-file.js';
 import { mergeKubeconfig } from './merge-kubeconfig.js';
 
 /** Options of `kubeconfigSink`, in addition to those of `renderKubeconfig` and `atomicWriteFile`. */

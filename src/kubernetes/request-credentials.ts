@@ -1,21 +1,22 @@
 import { durationText, isoTime, type Clock } from '../core/ports/clock.js';
-import type { TokenCredential } from '../core/ports/token-client.js';
-import type { ReadingPorts } from '../fs/stable-read.js';
+import type { TokenClaims, TokenCredential } from '../core/ports/token-client.js';
 import { readToken } from '../token/read-token.js';
 import { tokenFromText } from '../token/token.js';
 import type { ApiAccess } from './api-request.js';
-import type { ClusterAccess } from './cluster-access.js';
+import type { ClusterAccess, ClusterPorts } from './cluster-access.js';
 
 /** When a projected token authenticates requests instead of a kubeconfig's own credentials. */
 export type CredentialUse = 'auto' | 'always' | 'never';
 
 /** One way to authenticate a request. */
-interface RequestCredentials {
+export interface RequestCredentials {
   readonly access: ApiAccess;
   /** A description for the error if they are refused; undefined if only client-node knows the credentials. */
   readonly description: string | undefined;
-  /** The token, which must not be shown. */
-  readonly secret: string | undefined;
+  /** The token, if it is known. */
+  readonly token: string | undefined;
+  /** The server has refused them: they are not kept for the next request. */
+  readonly forget: () => void;
 }
 
 interface CredentialContext {
@@ -23,32 +24,35 @@ interface CredentialContext {
   /** The newest known projected token. */
   readonly projected: TokenCredential | undefined;
   readonly use: CredentialUse;
-  readonly ports: ReadingPorts;
+  readonly ports: ClusterPorts;
 }
 
 /**
  * Chooses the credentials to try in turn as long as the server answers 401.
  *
- * | the kubeconfig's user                   | first           | then            |
- * |-----------------------------------------|-----------------|-----------------|
- * | has a token file, as in a pod           | projected token | its token file  |
- * | has a token from the same issuer        | its token       | projected token |
- * | has others, perhaps for another cluster | its credentials | nothing         |
+ * | the kubeconfig                                                | first           | then            |
+ * |---------------------------------------------------------------|-----------------|-----------------|
+ * | is the pod's own: a token file, and the pod's API server      | projected token | its token file  |
+ * | has a token of the same issuer, for one of the same audiences | its token       | projected token |
+ * | has others, perhaps for another cluster                       | its credentials | nothing         |
  *
  * If the projected token and the kubeconfig's own token are the same, it is tried only once.
  * @throws {TokenError} `ERR_TOKEN_FILE` or `ERR_TOKEN_MALFORMED` when the user's token file cannot be used.
+ * @throws {KubernetesError} `ERR_EXEC_PLUGIN` when its plugin gives none.
  */
-export async function* credentialsOf(context: CredentialContext): AsyncGenerator<RequestCredentials, void> {
+export async function* credentialsOf(
+  context: CredentialContext,
+  signal: AbortSignal,
+): AsyncGenerator<RequestCredentials, void> {
   const { cluster, projected, use } = context;
-  if (!projected || use === 'never') {
-    yield await ownCredentials(context);
-    return;
-  }
-  const isFirst = use === 'always' || cluster.tokenFile !== undefined;
+  const { tokenFile, isPods } = cluster;
+  const isOwn = tokenFile !== undefined && (isPods || tokenFile === projected?.path);
+  const isFirst = projected !== undefined && use !== 'never' && (use === 'always' || isOwn);
   if (isFirst) yield projectedCredentials(context, projected);
-  const own = await ownCredentials(context);
-  if (own.secret !== projected.value) yield own;
-  if (!isFirst && isSameIssuer(own.secret, projected.value)) yield projectedCredentials(context, projected);
+  const own = await ownCredentials(context, signal);
+  if (!isFirst || own.token !== projected.value) yield own;
+  const isNext = projected !== undefined && use === 'auto' && !isFirst && own.token !== projected.value;
+  if (isNext && canBeMeant(own.token, projected.value)) yield projectedCredentials(context, projected);
 }
 
 function projectedCredentials(
@@ -56,34 +60,56 @@ function projectedCredentials(
   { path, value, seenAt }: TokenCredential,
 ): RequestCredentials {
   const description = describeToken(path, value, ports.clock, seenAt);
-  return { access: cluster.bearer(value), secret: value, description };
+  return { access: cluster.bearer(value), token: value, description, forget: () => {} };
 }
 
 /**
  * The credentials that come with the cluster.
+ * @param signal ends a plugin.
  * @throws {TokenError} `ERR_TOKEN_FILE` or `ERR_TOKEN_MALFORMED` when the user's token file cannot be used.
+ * @throws {KubernetesError} `ERR_EXEC_PLUGIN` when its plugin gives none.
  */
-export async function ownCredentials({
-  cluster,
-  ports,
-}: Pick<CredentialContext, 'cluster' | 'ports'>): Promise<RequestCredentials> {
-  const { tokenFile, token } = cluster;
-  if (tokenFile === undefined) return { access: cluster.own(), description: undefined, secret: token };
-  const { value } = await readToken(tokenFile, ports, 'opaque');
-  const description = describeToken(tokenFile, value, ports.clock, undefined);
-  return { access: cluster.own(value), secret: value, description };
+export async function ownCredentials(
+  { cluster, ports }: Pick<CredentialContext, 'cluster' | 'ports'>,
+  signal: AbortSignal,
+): Promise<RequestCredentials> {
+  const { tokenFile, token, plugin } = cluster;
+  const { plugins } = ports;
+  if (tokenFile !== undefined) {
+    // As in client-go, the file takes precedence, unless it cannot be used.
+    const read = await readToken(tokenFile, ports, 'opaque').catch((error: unknown) => {
+      if (token === undefined) throw error;
+    });
+    if (read) {
+      const description = describeToken(tokenFile, read.value, ports.clock, undefined);
+      return { access: cluster.own({ token: read.value }), token: read.value, description, forget: () => {} };
+    }
+  }
+  if (!plugin) return { access: cluster.own(), description: undefined, token, forget: () => {} };
+  const credential = await plugins.get(plugin, signal);
+  return {
+    access: cluster.own(credential),
+    token: credential.token,
+    description: `the credentials of the plugin "${String(plugin.command)}"`,
+    forget: () => plugins.forget(credential),
+  };
 }
 
-function isSameIssuer(own: string | undefined, projected: string): boolean {
-  const issuer = issuedBy(projected);
-  return own !== undefined && issuer !== undefined && issuedBy(own) === issuer;
+/** Whether who issued the first token may have issued the second one for the same server. */
+function canBeMeant(own: string | undefined, projected: string): boolean {
+  const [{ iss, aud }, other] = [claimsOf(own), claimsOf(projected)];
+  const [audiences, others] = [[aud ?? []].flat(), [other.aud ?? []].flat()];
+  const isForSame =
+    audiences.length === 0 || others.length === 0 || audiences.some((one) => others.includes(one));
+  return iss !== undefined && iss === other.iss && isForSame;
 }
 
-function issuedBy(token: string): unknown {
+/** Those of a token that is no JWT are empty. */
+function claimsOf(token: string | undefined): TokenClaims {
   try {
-    return tokenFromText(token).claims.iss;
+    return token === undefined ? {} : tokenFromText(token).claims;
   } catch {
-    return undefined;
+    return {};
   }
 }
 

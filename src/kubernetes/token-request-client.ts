@@ -22,7 +22,7 @@ import { systemRandom } from '../core/ports/random.js';
 import type { TokenAnswer, TokenClient, TokenCredential } from '../core/ports/token-client.js';
 import { READING_CALLS } from '../fs/calls.js';
 import { statusOf, tokenFailure } from './api-failure.js';
-import { MAX_BODY_BYTES, readText, requestApi, type ApiAccess } from './api-request.js';
+import { MAX_BODY_BYTES, readText, requestApi, secretsIn, type ApiAccess } from './api-request.js';
 import {
   accessTo,
   clusterChoice,
@@ -30,6 +30,7 @@ import {
   loadClientNode,
   type ClientNode,
 } from './cluster-access.js';
+import { ExecPlugins } from './exec-plugins.js';
 import { guardedAgent } from './guarded-agent.js';
 import { credentialsOf, type CredentialUse } from './request-credentials.js';
 
@@ -51,8 +52,9 @@ export interface TokenRequestClientOptions {
   readonly namespace: string;
   readonly serviceAccount: string;
   /**
-   * The API server and the credentials: the path of a kubeconfig, or a loaded kubeconfig. Its files are read again for
-   * each request. Default: those of the pod, which do not need `@kubernetes/client-node`.
+   * The API server and the credentials: the path of a kubeconfig, or several as in the variable `KUBECONFIG`, which are
+   * merged as by kubectl, or a loaded kubeconfig. Its files are read again for each request. Default: those of the pod,
+   * which do not need `@kubernetes/client-node`.
    */
   readonly kubeConfig?: KubeConfig | string | URL | undefined;
   /**
@@ -63,7 +65,7 @@ export interface TokenRequestClientOptions {
   /**
    * When to authenticate with the projected token that the refresher last saw (its `tokenFile`) instead of the
    * kubeconfig's own credentials. `auto` (default): first for a pod's own kubeconfig, and after a 401 for a kubeconfig
-   * whose token has the same issuer. `always`: first. `never`: not at all. Not with `api`.
+   * whose token has the same issuer and audience. `always`: first. `never`: not at all. Not with `api`.
    */
   readonly credential?: CredentialUse | undefined;
   /** The token is valid only while this object exists; default: while the ServiceAccount exists. */
@@ -110,6 +112,7 @@ const OPTIONS = {
  * | `ERR_TOKEN_THROTTLED`    | asks to wait: `retryAfterMs`                         | wait                         |
  * | `ERR_TOKEN_TIMEOUT`      | (or an earlier step) took too long                   | wait                         |
  * | `ERR_TOKEN_NETWORK`      | was not reached, or is not trusted                   | check the network and the CA |
+ * | `ERR_TOKEN_PLUGIN`       | was not called: the kubeconfig's plugin failed       | see the message              |
  * | `ERR_TOKEN_CLIENT`       | was not called: `@kubernetes/client-node` is missing | install it                   |
  * |                          | was not called: this is not a pod                    | set `kubeConfig`             |
  * | `ERR_TOKEN_REQUEST`      | failed in another way (5xx)                          | see `cause`                  |
@@ -133,7 +136,7 @@ export function tokenRequestClient(options: TokenRequestClientOptions): TokenCli
       };
       try {
         const minted = api
-          ? loadClientNode().then((client) => mint(givenApi(api, account, client, signal), body))
+          ? loadClientNode().then((client) => mint(givenApi(api, account, client, { signal, secrets }), body))
           : mintWithAnyOf(settings, { body, projected, signal, refused, secrets });
         // What comes before the request does not end with the signal.
         return await untilAborted(minted, signal);
@@ -165,7 +168,7 @@ function resolveClientOptions(options: TokenRequestClientOptions) {
     ...rest,
     account: { namespace, name: serviceAccount },
     kubeConfig: clusterChoice(owner, kubeConfig),
-    ports: { fs, clock, random: systemRandom },
+    ports: { fs, clock, random: systemRandom, plugins: new ExecPlugins(clock) },
   };
 }
 
@@ -176,7 +179,7 @@ interface MintAttempt {
   readonly signal: AbortSignal;
   /** The credentials that the server has refused, in words. */
   readonly refused: string[];
-  /** The tokens that were used and must not be shown. */
+  /** What was used to authenticate, and must not be shown. */
   readonly secrets: string[];
 }
 
@@ -187,12 +190,13 @@ async function mintWithAnyOf(
 ): Promise<TokenAnswer> {
   const cluster = await accessTo(kubeConfig, ports);
   let refusal: unknown;
-  for await (const { access, secret, description } of credentialsOf({ cluster, projected, use, ports })) {
-    if (secret !== undefined) secrets.push(secret);
+  const context = { cluster, projected, use, ports };
+  for await (const { access, description, forget } of credentialsOf(context, signal)) {
     try {
-      return await mint(tokenApi(access, account, signal), body);
+      return await mint(tokenApi({ ...access, secrets }, account, signal), body);
     } catch (error) {
       if (statusOf(error) !== 401) throw error;
+      forget();
       refusal = error;
       if (description !== undefined) refused.push(description);
     }
@@ -250,8 +254,13 @@ function tokenApi(access: ApiAccess, { namespace, name }: Account, signal: Abort
   };
 }
 
-function givenApi(api: TokenApi, account: Account, client: ClientNode, signal: AbortSignal): TokenServer {
-  const options = abortableBy(signal, client);
+function givenApi(
+  api: TokenApi,
+  account: Account,
+  client: ClientNode,
+  { signal, secrets }: Pick<MintAttempt, 'signal' | 'secrets'>,
+): TokenServer {
+  const options = abortableBy(signal, client, secrets);
   return {
     create: ({ spec }) => api.createNamespacedServiceAccountToken({ ...account, body: { spec } }, options),
     resources: async () => (await api.getAPIResources(undefined, options)).resources,
@@ -265,13 +274,14 @@ function unsupported(thrown: unknown): TokenError {
 
 type CallOptions = NonNullable<Parameters<TokenApi['createNamespacedServiceAccountToken']>[1]>;
 
-function abortableBy(signal: AbortSignal, { Observable }: ClientNode): CallOptions {
+function abortableBy(signal: AbortSignal, { Observable }: ClientNode, secrets: string[]): CallOptions {
   return {
     middlewareMergeStrategy: 'append',
     middleware: [
       {
         pre(request) {
           request.setSignal(signal);
+          secrets.push(...secretsIn({ headers: request.getHeaders() }));
           guardAgent(request);
           return new Observable(Promise.resolve(request));
         },

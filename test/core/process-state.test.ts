@@ -1,5 +1,4 @@
 /** What stands for the process stands for all copies of the library in it, and a copy with another shape of it says so. */
-import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import * as nodeFs from 'node:fs';
 import { createServer } from 'node:https';
@@ -35,7 +34,6 @@ async function copyOf(...rows: RowName[]) {
     // There is no entry point that calls only these.
     ...(await import('../../src/core/scheduling/event-loop.js')),
     ...(await import('../../src/fs/mounts.js')),
-    ...(await import('../../src/kubernetes/exec-plugins.js')),
     ...(await import('../../src/watch/backends/parcel-watch.js')),
   };
 }
@@ -98,17 +96,6 @@ function meterProvider() {
     createObservableUpDownCounter: create,
   };
   return { getMeter: () => meter } as unknown as otelApi.MeterProvider;
-}
-
-/** A plugin that hangs. */
-function hangingPlugin({ boundPlugins }: Copy): ChildProcess {
-  const authenticator: { execFn(command: string, args: string[]): ChildProcess } = { execFn: spawn };
-  const controller = new AbortController();
-  boundPlugins({ authenticators: [authenticator] } as never, controller.signal);
-  const plugin = authenticator.execFn('sleep', ['1000']);
-  onTestFinished(() => void plugin.kill('SIGKILL'));
-  controller.abort();
-  return plugin;
 }
 
 /** Tries each row with two copies. Returns whether there is one state for both. */
@@ -230,13 +217,6 @@ const TRIES: Readonly<Record<RowName, (a: Copy, b: Copy) => boolean | Promise<bo
     await Promise.all(sinks.map(async (sink) => sink(token, { signal })));
     const { users } = parse(nodeFs.readFileSync(path, 'utf8')) as { users: unknown[] };
     return users.length === sinks.length;
-  },
-  async plugins(a, b) {
-    for (let given = 0; given < 4; given += 1) hangingPlugin(a);
-    const fifth = hangingPlugin(b);
-    if (!fifth.killed) return false;
-    await once(fifth, 'exit');
-    return true;
   },
   async places(a, b) {
     const path = join(temporaryDirectory(), 'app.json');

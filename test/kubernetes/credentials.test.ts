@@ -1,4 +1,4 @@
-import { writeFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { createServer, type Server } from 'node:https';
 import type { ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -25,6 +25,7 @@ const builder = { namespace: 'ci', serviceAccount: 'builder' };
 const never = new AbortController().signal;
 afterEach(() => {
   vi.doUnmock('@kubernetes/client-node');
+  vi.unstubAllEnvs();
 });
 
 /** A second volume beside the pod's own, with a short token that kubelet replaces sooner. */
@@ -83,7 +84,46 @@ async function statusesOf(
 }
 
 test.each<[string, number[], (scene: ClusterScene, dead: string) => Partial<TokenRequestClientOptions>]>([
-  ['a pod: first, before its own', [201], (scene) => ({ kubeConfig: scene.inPod() })],
+  [
+    'a pod: first, before its own',
+    [201],
+    (scene) => {
+      const { hostname, port } = new URL(scene.server.url);
+      vi.stubEnv('KUBERNETES_SERVICE_HOST', hostname);
+      vi.stubEnv('KUBERNETES_SERVICE_PORT', port);
+      return { kubeConfig: scene.inPod() };
+    },
+  ],
+  [
+    'another cluster with a token file of the same issuer: after a 401',
+    [401, 201],
+    (scene) => ({ kubeConfig: scene.inPod() }),
+  ],
+  [
+    'another cluster with a token file of another issuer: not at all',
+    [401],
+    (scene) => {
+      writeFileSync(scene.tokenFile, mintTestToken({ iss: 'https://elsewhere' }));
+      return { kubeConfig: scene.inPod() };
+    },
+  ],
+  [
+    'another cluster with an opaque token file: not at all',
+    [401],
+    (scene) => {
+      writeFileSync(scene.tokenFile, 'opaque-and-dead');
+      return { kubeConfig: scene.inPod() };
+    },
+  ],
+  [
+    'a token of the same issuer for another audience: not at all',
+    [401],
+    (scene) => {
+      const [, claims = ''] = readFileSync(scene.tokenFile, 'utf8').split('.');
+      const { iss } = JSON.parse(Buffer.from(claims, 'base64url').toString()) as { iss: string };
+      return { kubeConfig: scene.kubeconfigFile(mintTestToken({ iss, aud: ['elsewhere'] })) };
+    },
+  ],
   [
     'a kubeconfig with a token of the same issuer: after a 401',
     [401, 201],
