@@ -1,5 +1,6 @@
 import nodeFileSystem from 'node:fs';
-import { resolve } from 'node:path';
+import { readlink, realpath, stat } from 'node:fs/promises';
+import { basename, dirname, join, resolve } from 'node:path';
 
 import type { AtomicWriteFileOptions } from '../write/write-options.js';
 import { errnoOf } from '../core/errors/errno.js';
@@ -75,10 +76,30 @@ export function kubeconfigSink(options: KubeconfigSinkOptions): TokenSink {
   };
   const sink = fileSink(path, { ...write, render });
   if (!merge) return sink;
-  const merging: TokenSink = (token, options) =>
-    merges().run(resolve(path), async () => sink(token, options));
+  const merging: TokenSink = async (token, options) =>
+    merges().run(await placeOf(path), async () => sink(token, options));
   return Object.defineProperty(merging, 'name', { value: sink.name });
 }
+
+/** Which file a path leads to, whatever the path: its name, and its directory. */
+async function placeOf(path: string): Promise<string> {
+  const file = await destinationOf(resolve(path));
+  const directory = await stat(dirname(file), { bigint: true }).catch(() => undefined);
+  return directory ? `${directory.dev}:${directory.ino}/${basename(file)}` : file;
+}
+
+/** Where a path leads, also if nothing is there yet. */
+async function destinationOf(path: string, links = 0): Promise<string> {
+  const found = await realpath(path).catch(() => undefined);
+  if (found !== undefined || dirname(path) === path) return found ?? path;
+  const directory = await destinationOf(dirname(path), links);
+  const target = links < MOST_LINKS ? await readlink(path).catch(() => undefined) : undefined;
+  if (target === undefined) return join(directory, basename(path));
+  return destinationOf(resolve(directory, target), links + 1);
+}
+
+/** As many as Linux follows. */
+const MOST_LINKS = 40;
 
 /** Sinks of one file must not overwrite each other's entries. */
 const merges = processState('merges', () => new SerialQueue());

@@ -1,5 +1,5 @@
-import { mkdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
-import { dirname, join } from 'node:path';
+import { mkdirSync, readFileSync, renameSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
+import { dirname, join, relative } from 'node:path';
 import { inspect } from 'node:util';
 
 import { AuthenticationV1Api, KubeConfig } from '@kubernetes/client-node';
@@ -194,6 +194,97 @@ current-context: prod
     expect(failed).toMatchObject({ code: 'ERR_KUBECONFIG', message: expect.stringMatching(says) as string });
     expect(inspect(failed)).not.toMatch(/secret|new-token/);
     expect(text()).toBe(before);
+  });
+
+  test.each([
+    ['only comments', '# about nothing yet\n# and more\n'],
+    [
+      'comments around the entries that are replaced',
+      `clusters:
+# about the cluster
+- name: here
+  cluster:
+    server: https://old
+    # at the end of the cluster
+# about the next one
+- name: other
+  cluster: { server: 'https://b' }
+users: # about no users
+# more of it
+contexts: []
+# at the end
+`,
+    ],
+  ])('%s are kept', async (_name, before) => {
+    const { sink, text } = existing(before);
+    for (const token of ['first', 'second']) await deliver(sink, token);
+    for (const [, comment = ''] of before.matchAll(/# (.+)/g)) expect(text()).toContain(`# ${comment}`);
+    expect(text()).not.toContain('https://old');
+    expect((parse(text()) as Kubeconfig).clusters.at(0)).toMatchObject({ name: 'here' });
+  });
+
+  test('an entry whose anchor is used elsewhere is replaced, and the others keep what it stood for', async () => {
+    const { sink, text } = existing(`clusters:
+- name: here
+  cluster: &it
+    server: https://old
+    certificate-authority-data: &ca QUJD
+- { name: two, cluster: *it }
+- { name: three, cluster: { server: 'https://c', certificate-authority-data: *ca } }
+users: []
+contexts: []
+`);
+    for (const token of ['first', 'second']) await deliver(sink, token);
+    expect((parse(text()) as Kubeconfig).clusters).toEqual([
+      { name: 'here', cluster: { server: 'https://a' } },
+      { name: 'two', cluster: { server: 'https://old', 'certificate-authority-data': 'QUJD' } },
+      { name: 'three', cluster: { server: 'https://c', 'certificate-authority-data': 'QUJD' } },
+    ]);
+  });
+
+  test('an alias without an anchor is told by a code, and nothing is written', async () => {
+    const before = 'clusters: []\nusers: []\ncontexts: []\npreferences: *none\n';
+    const { sink, text } = existing(before);
+    await expect(deliver(sink)).rejects.toMatchObject({ code: 'ERR_KUBECONFIG' });
+    expect(text()).toBe(before);
+  });
+
+  test.each([[0], [2], ['\t']])('JSON with an indent of %j stays JSON', async (indent) => {
+    const others = { name: 'other', cluster: { server: 'https://b' } };
+    const config = { kind: 'Config', clusters: [{ name: 'here', cluster: {} }, others], more: [1, 'x'] };
+    const { sink, text } = existing(JSON.stringify(config, null, indent));
+    for (const token of ['first', 'second']) await deliver(sink, token);
+    const after = JSON.parse(text()) as Kubeconfig;
+    expect(after).toMatchObject({
+      ...config,
+      clusters: [{ cluster: { server: 'https://a' } }, others],
+      users: [{ name: 'robot', user: { token: 'second' } }],
+      'current-context': 'robot@here',
+    });
+    expect(text()).toBe(`${JSON.stringify(after, null, indent)}\n`);
+  });
+
+  test('sinks of one file by different paths keep the entries of each other', async () => {
+    const directory = temporaryDirectory();
+    mkdirSync(join(directory, 'real'));
+    symlinkSync('real', join(directory, 'link'));
+    const paths = ['real/config', 'link/config', 'alias', './real/../real/config'].map((path) =>
+      path.startsWith('.') ? relative(process.cwd(), join(directory, path)) : join(directory, path),
+    );
+    for (const before of [undefined, OTHERS]) {
+      const file = join(directory, 'real/config');
+      rmSync(file, { force: true });
+      rmSync(join(directory, 'alias'), { force: true });
+      symlinkSync('link/config', join(directory, 'alias'));
+      if (before !== undefined) writeFileSync(file, before);
+      const sinks = paths.map((path, index) => {
+        const user = `robot-${index}`;
+        return kubeconfigSink({ path, server: 'https://a', clusterName: user, user, merge: true });
+      });
+      await Promise.all(sinks.map((sink) => deliver(sink)));
+      const { users } = parse(readFileSync(file, 'utf8')) as Kubeconfig;
+      expect(users).toHaveLength(paths.length + (before === undefined ? 0 : 1));
+    }
   });
 
   test('sinks of one file keep the entries of each other', async () => {

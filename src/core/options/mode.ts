@@ -4,11 +4,8 @@ import type { Option } from './options.js';
 /** The bits of a mode that are not the file type. */
 export const PERMISSIONS = 0o7777;
 
-/** Usual modes whose value, in decimal, also has octal digits only: 0o644 is 420. */
-const USUAL: readonly number[] = [
-  ...[0o400, 0o500, 0o544, 0o550, 0o555, 0o640, 0o644, 0o660, 0o664, 0o710, 0o711, 0o770, 0o777],
-  ...[0o1777, 0o2750, 0o2755, 0o2775, 0o4755],
-];
+/** Usual modes whose value looks like another mode in decimal: 320 and 511. */
+const USUAL: readonly number[] = [0o500, 0o777];
 
 /** Whether a value is a set of permission bits. */
 export function isMode(value: unknown): value is number {
@@ -31,7 +28,22 @@ export function modeOption<T extends number | string | undefined>(fallback: T, w
   };
 }
 
-/** Whether octal digits were written as a decimal number: 644 is 0o1204. One digit is the same in both. */
+/**
+ * Whether octal digits were written as a decimal number: 644 is 0o1204. Either the digits are a mode that people write, or the
+ * bits are none: nobody gives others what the owner lacks. One digit is the same in both.
+ */
 function isDecimal(value: unknown): value is number {
-  return typeof value === 'number' && /^[0-7]{2,4}$/.test(String(value)) && !USUAL.includes(value);
+  if (typeof value !== 'number' || !/^[0-7]{2,4}$/.test(String(value)) || USUAL.includes(value)) return false;
+  const [owner, group, others] = bitsOf(Number.parseInt(String(value), 8));
+  const isWritten = owner > 0 && isWithin(group, owner) && isWithin(others, group);
+  const [ofOwner, ofGroup, ofOthers] = bitsOf(value);
+  return isWritten || !isWithin(ofGroup | ofOthers, ofOwner);
+}
+
+function bitsOf(mode: number): [owner: number, group: number, others: number] {
+  return [(mode >> 6) & 7, (mode >> 3) & 7, mode & 7];
+}
+
+function isWithin(bits: number, all: number): boolean {
+  return (bits & ~all) === 0;
 }
