@@ -2,7 +2,7 @@
 import type { BigIntStats } from 'node:fs';
 
 import { PERMISSIONS } from '../core/options/mode.js';
-import { isChosenByOthers } from './trust.js';
+import { isChosenByOthers, isNobody } from './trust.js';
 
 /** User and group IDs. */
 export interface Owner {
@@ -46,10 +46,25 @@ export function attributesFor(
   existing: BigIntStats | undefined,
   directory: BigIntStats,
 ): FileAttributes {
+  const inherited = existing && inheritedOwner(existing);
   return {
-    mode: typeof mode === 'number' ? mode : inheritedMode(existing, directory, mode === 'keep'),
-    owner: owner ?? (existing && { uid: Number(existing.uid), gid: Number(existing.gid) }),
+    mode:
+      typeof mode === 'number'
+        ? mode
+        : inheritedMode(existing, directory, mode === 'keep', owner ?? inherited),
+    owner: owner ?? inherited,
     required: { mode: typeof mode === 'number', owner: owner !== undefined },
+  };
+}
+
+/** `chown(2)`: leave this one as it is. */
+export const KEEP_ID = -1;
+
+/** The owner that a file passes on. An id that stands for several users or groups is not one. */
+function inheritedOwner({ uid, gid }: BigIntStats): Owner {
+  return {
+    uid: isNobody('uid', uid) ? KEEP_ID : Number(uid),
+    gid: isNobody('gid', gid) ? KEEP_ID : Number(gid),
   };
 }
 
@@ -62,11 +77,14 @@ function inheritedMode(
   existing: BigIntStats | undefined,
   directory: BigIntStats,
   keepsGroup: boolean,
+  owner: Owner | undefined,
 ): number {
   if (!existing) return DEFAULT_MODE;
-  const mode = Number(existing.mode) & PERMISSIONS;
+  const isKnown = owner?.uid !== KEEP_ID && owner?.gid !== KEEP_ID;
+  // Set-id bits are for that owner and group.
+  const mode = Number(existing.mode) & (isKnown ? PERMISSIONS : 0o777);
   if (isChosenByOthers(directory)) return mode & DEFAULT_MODE;
-  return keepsGroup ? mode : withoutGroup(mode);
+  return keepsGroup && owner?.gid !== KEEP_ID ? mode : withoutGroup(mode);
 }
 
 /** These permissions, reduced for the group to those that everybody has. */
@@ -82,5 +100,6 @@ export function hasAttributes({ mode, owner }: WantedAttributes, stat: BigIntSta
 
 /** Whether a file belongs to this user and group. */
 export function hasOwner(owner: Owner, { uid, gid }: BigIntStats): boolean {
-  return uid === BigInt(owner.uid) && gid === BigInt(owner.gid);
+  const isSame = (wanted: number, id: bigint): boolean => wanted === KEEP_ID || id === BigInt(wanted);
+  return isSame(owner.uid, uid) && isSame(owner.gid, gid);
 }

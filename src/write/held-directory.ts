@@ -6,10 +6,16 @@ import { isOnWindows, pathForCall, told } from '../core/ports/platform-path.js';
 import { list, readlink, readProc } from '../fs/calls.js';
 import { attempt, callsAt, mayHang, UNSUPPORTED, type Calls, type Place, type Write } from './calls.js';
 import { nextSlice, wait, type Answer, type Steps } from '../core/scheduling/steps.js';
+import { hasOurId } from './trust.js';
 import { Refusal } from './write-error.js';
 
 const { O_RDONLY } = constants;
-const { O_DIRECTORY = 0, O_NOFOLLOW = 0, O_NONBLOCK = 0 } = constants as Partial<typeof constants>;
+const {
+  O_DIRECTORY = 0,
+  O_NOATIME = 0,
+  O_NOFOLLOW = 0,
+  O_NONBLOCK = 0,
+} = constants as Partial<typeof constants>;
 
 /** The errors of `open` with these flags for what is missing and for a link (ENOTDIR on Linux, ELOOP elsewhere). */
 const NO_DIRECTORY = ['ENOENT', 'ENOTDIR', 'ELOOP'];
@@ -139,6 +145,26 @@ export class HeldDirectory {
     const isKnown = this.#fd !== undefined && this.#entries !== this.path;
     const about = isKnown ? readProc(this.write.fs, `/proc/self/fdinfo/${this.#fd}`) : undefined;
     return (this.#mountId = /^mnt_id:\s*(\d+)$/m.exec(about ?? '')?.[1]);
+  }
+
+  /**
+   * Whether an entry belongs to the user of this process, although its id may stand for others, too: only the owner may open
+   * it without setting its access time. What cannot be opened, as a link, does not count.
+   */
+  *isOurs(name: string, stat: BigIntStats): Steps<boolean> {
+    if (!hasOurId(stat) || O_NOATIME === 0) return false;
+    try {
+      const access = O_RDONLY | O_NOATIME | O_NONBLOCK | O_NOFOLLOW;
+      const fd = yield* wait(this.calls.open(this.at(name), access));
+      try {
+        return isSame(stat, yield* wait(this.calls.fstat(fd, { bigint: true })));
+      } finally {
+        yield* wait(this.calls.close(fd));
+      }
+    } catch (error) {
+      if (errnoOf(error) === undefined) throw error;
+      return false;
+    }
   }
 
   /** Whether a file in it, of this size, holds exactly these bytes. A link in its place is not followed. */

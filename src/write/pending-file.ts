@@ -6,7 +6,14 @@ import { isOnWindows } from '../core/ports/platform-path.js';
 import { errnoOf } from '../core/errors/errno.js';
 import { sleep } from '../core/scheduling/sleep.js';
 import { attempt, UNSUPPORTED } from './calls.js';
-import { DEFAULT_MODE, hasOwner, withoutGroup, type FileAttributes, type Owner } from './file-attributes.js';
+import {
+  DEFAULT_MODE,
+  hasOwner,
+  KEEP_ID,
+  withoutGroup,
+  type FileAttributes,
+  type Owner,
+} from './file-attributes.js';
 import { isSame, type HeldDirectory } from './held-directory.js';
 import { wait, type Steps } from '../core/scheduling/steps.js';
 import { removeUnfinished } from './sweep.js';
@@ -16,9 +23,6 @@ const CREATE = constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | O_NOF
 
 /** One call writes less than 2 GiB. A smaller limit costs nothing. */
 const MAX_WRITE_BYTES = 8 * 2 ** 20;
-
-/** `chown(2)`: leave this one as it is. */
-const KEEP_ID = -1;
 
 /**
  * How long a refused rename is retried, ms. On Windows, scanners and indexers hold files open for moments. On other
@@ -151,7 +155,7 @@ export class PendingFile {
     if (yield* attempt(() => calls.fchown(this.#fd, uid, gid), tolerated)) return mode;
     // A process that may not give the file away may still set its group.
     const isGroupSet = yield* attempt(() => calls.fchown(this.#fd, KEEP_ID, gid), UNSUPPORTED);
-    const hasGroup = isGroupSet || created.gid === BigInt(gid);
+    const hasGroup = isGroupSet || hasOwner({ uid: KEEP_ID, gid }, created);
     // Set-id bits are for that owner, and the group bits for that group.
     return hasGroup || required.mode ? mode & 0o777 : withoutGroup(mode & 0o777);
   }

@@ -3,6 +3,7 @@ import { isSame, type HeldDirectory } from './held-directory.js';
 import { PendingFile } from './pending-file.js';
 import { wait, type Steps } from '../core/scheduling/steps.js';
 import { removeUnfinished, temporaryName } from './sweep.js';
+import { isNobody } from './trust.js';
 import type { VolumeFile, VolumeFiles } from './volume-files.js';
 import { publishedRevision } from './volume-revision.js';
 import { emptyDirectory } from './volume-sweep.js';
@@ -64,7 +65,9 @@ function* writeFile(directory: HeldDirectory, name: string, { bytes, mode, owner
   try {
     // A new file belongs to the user of this process. If the directory does not, it was replaced, and its owner could
     // read what is written.
-    if ((yield* file.owner()) !== directory.stat.uid) throw replaced(name);
+    const { stat } = directory;
+    const isOurs = (yield* file.owner()) === stat.uid;
+    if (!isOurs || (isNobody('uid', stat.uid) && !(yield* directory.isOurs('.', stat)))) throw replaced(name);
     yield* file.write(bytes);
     yield* file.finish({ mode, owner, required: { mode: true, owner: true } });
   } catch (error) {

@@ -192,7 +192,7 @@ function* openDestination(write: FileWrite): Steps<Destination> {
       const stat = yield* wait(directory.lstat(name));
       const isLink = stat?.isSymbolicLink() === true;
       if (!isLink || write.symlink === 'replace') {
-        if (!isLink && stat) assertReplaceable(stat, directory.stat);
+        if (!isLink && stat) yield* assertReplaceable(name, stat, directory);
         return { path, name, directory, existing: isLink ? undefined : stat };
       }
       if (write.symlink === 'error') throw unfollowed('it is a symbolic link, and symlink is "error"');
@@ -211,12 +211,12 @@ function unfollowed(what: string): Refusal {
 }
 
 /** Refuses anything but a file, and a file that another user may have put there. */
-function assertReplaceable(stat: BigIntStats, directory: BigIntStats): void {
+function* assertReplaceable(name: string, stat: BigIntStats, directory: HeldDirectory): Steps<void> {
   if (!stat.isFile()) {
     const what = stat.isDirectory() ? 'it is a directory' : 'it is a device, a pipe or a socket';
     throw new Refusal('ERR_WRITE_NOT_FILE', what);
   }
-  if (!mayReplace(stat, directory)) {
+  if (!mayReplace(stat, directory.stat) && !(yield* directory.isOurs(name, stat))) {
     const what = 'it belongs to another user, in a directory where others can create files';
     throw new Refusal('ERR_WRITE_UNTRUSTED', `${what}; remove it, or write to a directory of your own`);
   }

@@ -3,7 +3,10 @@
  * `fs.protected_regular` of sysctl). They are applied here whatever the sysctl says: links are resolved in user space,
  * which the kernel does not notice, and a rename over a file is not covered by the kernel's rule at all.
  */
+import nodeFileSystem from 'node:fs';
 import type { BigIntStats } from 'node:fs';
+
+import { readProc } from '../fs/calls.js';
 
 const STICKY = 0o1000n;
 const GROUP_WRITE = 0o020n;
@@ -32,17 +35,38 @@ function isSticky({ mode }: BigIntStats, writers: bigint): boolean {
 }
 
 function isTrusted(entry: BigIntStats, directory: BigIntStats): boolean {
-  return entry.uid === directory.uid || isOurs(entry);
+  return !isNobody('uid', entry.uid) && (entry.uid === directory.uid || hasOurId(entry));
 }
 
-/** Whether it belongs to the user of this process, who is trusted in any directory. */
-function isOurs({ uid }: BigIntStats): boolean {
+/** Whether it belongs to the user of this process, who is trusted in any directory; to nobody else, unless that is nobody. */
+export function hasOurId({ uid }: BigIntStats): boolean {
   const user = Number(uid);
   // Windows has neither user IDs nor sticky directories.
   return user === (process.geteuid?.() ?? user);
 }
 
+/** How many ids a user namespace maps that maps all: -1 is none. */
+const ALL_IDS = 2 ** 32 - 1;
+
+/**
+ * Whether an id stands for everybody whom the user namespace of this process does not know. In a namespace that does not map
+ * all ids (`uid_map`), the kernel shows all others as one (`overflowuid`), which may be mapped besides. If the tables cannot
+ * be read, such an id is nobody's.
+ */
+export function isNobody(kind: 'uid' | 'gid', id: bigint): boolean {
+  if (process.platform !== 'linux') return false;
+  const overflow = (overflowIds[kind] ??= BigInt(
+    readProc(nodeFileSystem, `/proc/sys/kernel/overflow${kind}`)?.trim() ?? 65_534,
+  ));
+  if (id !== overflow) return false;
+  const map = readProc(nodeFileSystem, `/proc/self/${kind}_map`) ?? '';
+  const mapped = map.split('\n').map((line) => Number(line.trim().split(/\s+/)[2] ?? 0));
+  return mapped.reduce((sum, count) => sum + count, 0) < ALL_IDS;
+}
+
+const overflowIds: Partial<Record<'uid' | 'gid', bigint>> = {};
+
 /** Whether it belongs neither to the user of this process nor to root. Its owner may go on changing it. */
 export function isOfAnotherUser(entry: BigIntStats): boolean {
-  return !isOurs(entry) && entry.uid !== 0n;
+  return isNobody('uid', entry.uid) || (!hasOurId(entry) && entry.uid !== 0n);
 }

@@ -35,7 +35,9 @@ function* holdsOnly(volume: HeldDirectory, revision: string, files: VolumeFiles)
   if (!root) return false;
   let count = 0;
   const compare = function* (directory: HeldDirectory, below: string): Steps<boolean> {
-    if (isOfAnotherUser(directory.stat) || directory.stat.mode & WRITABLE_BY_OTHERS) return false;
+    const { stat } = directory;
+    if (isOfAnotherUser(stat) && !(yield* directory.isOurs('.', stat))) return false;
+    if (stat.mode & WRITABLE_BY_OTHERS) return false;
     for (const entry of yield* directory.list()) {
       const key = `${below}${entry.name}`;
       if (entry.isDirectory()) {
@@ -57,6 +59,6 @@ function* holdsFile(directory: HeldDirectory, name: string, wanted: VolumeFile):
   const stat = yield* wait(directory.lstat(name));
   if (!stat?.isFile() || !hasAttributes(wanted, stat)) return false;
   // With an owner that was asked for, that is the one who may change it.
-  if (!wanted.owner && isOfAnotherUser(stat)) return false;
+  if (!wanted.owner && isOfAnotherUser(stat) && !(yield* directory.isOurs(name, stat))) return false;
   return yield* directory.holds(name, stat, wanted.bytes);
 }
