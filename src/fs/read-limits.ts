@@ -23,6 +23,13 @@ export const READ_LIMITS = {
   maxFiles: number(16_384),
 };
 
+/** Why the content of a single file is not read, in words; undefined if it is. */
+export function limitOf(size: number, { maxContentBytes }: ReadLimits): string | undefined {
+  return size > maxContentBytes
+    ? `it is larger than maxContentBytes (${maxContentBytes}): it is compared by inode and timestamps, and its contents are not read`
+    : undefined;
+}
+
 /** What is kept of files that are not too large. */
 export type Kept = 'contents' | 'digests' | 'identities';
 

@@ -12,6 +12,7 @@ import {
   port,
   required,
   PORT_OPTIONS,
+  refuseAbove,
   resolveOptions,
 } from '../core/options/options.js';
 import type { Clock } from '../core/ports/clock.js';
@@ -137,6 +138,7 @@ export function resolveRefresherOptions(given: TokenRefresherOptions) {
   if (given.schedule !== undefined && given.refreshIntervalMs !== undefined) {
     throw new TypeError('TokenRefresher: give "schedule" or "refreshIntervalMs", not both');
   }
+  refuseAbove('TokenRefresher', given, options, 'retryDelayMs', 'maxRetryDelayMs');
   const { tokenFile, retryDelayMs, maxRetryDelayMs, random } = options;
   if (tokenFile === false && given.tokenFileOptions !== undefined) {
     throw new TypeError('TokenRefresher: option "tokenFileOptions" has no effect with "tokenFile: false"');

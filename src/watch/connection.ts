@@ -99,6 +99,12 @@ export class Connection {
     return this.#state.tag === 'up' ? this.#state.subscribed.backend : undefined;
   }
 
+  /** How often the target is polled, ms; undefined while events come. */
+  get pollsMs(): number | undefined {
+    const { backend } = this;
+    return !backend || backend.name === 'poll' ? this.#options.pollIntervalMs : undefined;
+  }
+
   /** Why no backend is subscribed, for the status; null while one is. */
   get degraded(): WatcherStatus['degraded'] {
     if (!('error' in this.#state)) return null;

@@ -19,6 +19,7 @@ import {
   type StaleMount,
 } from '../fs/stale-mounts.js';
 import { isUserVisible } from '../fs/volume-layout.js';
+import type { Change } from './change.js';
 import { volumeOf } from './waits.js';
 import type { WatcherWarning } from './watcher-events.js';
 
@@ -190,6 +191,17 @@ export function isSameObservation(seen: Observation, before: Observation | undef
   return (
     seen.kind === 'unreadable' && before?.kind === 'unreadable' && seen.error.message === before.error.message
   );
+}
+
+/** The time from a change on the disk to its report, ms; undefined if unknown. @param seen what was seen last. */
+export function delayUntil(
+  now: number,
+  { cause, current }: Change,
+  seen: Observation | undefined,
+): number | undefined {
+  if (cause === 'start' || seen?.kind !== 'found' || seen.snapshot !== current) return undefined;
+  if (seen.publishedNs === undefined) return undefined;
+  return Math.max(0, now - Number(seen.publishedNs / 1_000n) / 1_000);
 }
 
 /** The file system without events that the target is on, if any. What is mounted within it is left to the resync. */

@@ -45,6 +45,7 @@ import { TargetError } from '../fs/target-error.js';
 import { mergeCauses, type Change, type ChangeCause } from './change.js';
 import { Connection } from './connection.js';
 import {
+  delayUntil,
   eventlessOf,
   isSameObservation,
   lookAt,
@@ -146,11 +147,10 @@ export class Session {
   }
 
   status(): SessionStatus {
-    const { backend, degraded, restarts, directories } = this.#connection;
+    const { backend, pollsMs, degraded, restarts, directories } = this.#connection;
     const { reported, unreadable } = this.#reporter;
     const isRunning = this.#state !== 'closed';
-    const { clock, resyncIntervalMs, pollIntervalMs } = this.#options;
-    const pollsOnly = backend ? null : pollIntervalMs;
+    const { clock, resyncIntervalMs } = this.#options;
     return {
       target: unreadable ? 'unreadable' : (reported?.kind ?? null),
       revision: reported?.revision ?? null,
@@ -159,18 +159,15 @@ export class Session {
       restarts,
       ...this.#counts,
       sinceLastCheckMs: this.#lookedAt === undefined ? null : clock.monotonic() - this.#lookedAt,
-      checkIntervalMs: isRunning ? (resyncIntervalMs > 0 ? resyncIntervalMs : pollsOnly) : null,
+      checkIntervalMs: isRunning ? (pollsMs ?? (resyncIntervalMs || null)) : null,
       watchedDirectories: directories.map(({ path }) => path),
       warnings: this.#warnings,
     };
   }
 
   /** The time from a change on the disk to its report, ms; undefined if unknown. */
-  delayOf({ cause, current }: Change): number | undefined {
-    const seen = this.#seen;
-    if (cause === 'start' || seen?.kind !== 'found' || seen.snapshot !== current) return undefined;
-    if (seen.publishedNs === undefined) return undefined;
-    return Math.max(0, this.#options.clock.now() - Number(seen.publishedNs / 1_000n) / 1_000);
+  delayOf(change: Change): number | undefined {
+    return delayUntil(this.#options.clock.now(), change, this.#seen);
   }
 
   /**

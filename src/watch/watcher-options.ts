@@ -6,6 +6,7 @@ import {
   milliseconds,
   nonEmptyString,
   PORT_OPTIONS,
+  refuseAbove,
   resolveOptions,
 } from '../core/options/options.js';
 import { READING_CALLS, type ReadingCalls } from '../fs/calls.js';
@@ -148,6 +149,7 @@ export function resolveWatcherOptions(
 ) {
   refuseMisplaced(given);
   const options = resolveOptions(OWNER, given, OPTIONS);
+  refuseAbove(OWNER, given, options, 'restartDelayMs', 'maxRestartDelayMs');
   const { recursive } = options;
   const tree =
     recursive === false

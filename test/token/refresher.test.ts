@@ -30,6 +30,11 @@ describe('options', () => {
       RangeError,
       'option "refreshIntervalMs" must be a finite number >= 5000 (ms)',
     ],
+    [
+      { retryDelayMs: 60_001 },
+      RangeError,
+      'option "retryDelayMs" must be at most "maxRetryDelayMs" (ms), got 60001 and 60000',
+    ],
     [{ minIntervalMs: -1 }, RangeError, 'option "minIntervalMs" must be'],
     [{ attemptTimeoutMs: 0 }, RangeError, 'option "attemptTimeoutMs" must be'],
     [{ unhealthyAfter: 0 }, RangeError, 'option "unhealthyAfter" must be'],

@@ -39,6 +39,11 @@ test.each([
   [{ pollInterval: 5 }, TypeError, 'unknown option "pollInterval"; known are name, backend,'],
   [{ settleMs: '50' }, TypeError, 'option "settleMs" must be a finite number >= 0 (ms), got "50"'],
   [{ settleMs: -1 }, RangeError, 'option "settleMs" must be a finite number >= 0 (ms), got -1'],
+  [
+    { restartDelayMs: 5_001 },
+    RangeError,
+    'option "restartDelayMs" must be at most "maxRestartDelayMs" (ms), got 5001 and 5000',
+  ],
   [{ missingGraceMs: NaN }, RangeError, 'option "missingGraceMs" must be'],
   [{ maxSettleMs: Infinity }, RangeError, 'option "maxSettleMs" must be'],
   [{ resyncIntervalMs: null }, TypeError, 'option "resyncIntervalMs" must be'],

@@ -160,6 +160,19 @@ export function milliseconds(fallback: number, range: { min?: number; max?: numb
   return number(fallback, { ...range, unit: 'ms' });
 }
 
+/** @throws {RangeError} if an option that was given is above another one, which bounds it. */
+export function refuseAbove<K extends string>(
+  owner: string,
+  given: Partial<Readonly<Record<K, unknown>>> | undefined,
+  options: Readonly<Record<K, number>>,
+  name: K,
+  bound: K,
+): void {
+  if (given?.[name] === undefined || options[name] <= options[bound]) return;
+  const values = `${options[name]} and ${options[bound]}`;
+  throw new RangeError(`${owner}: option "${name}" must be at most "${bound}" (ms), got ${values}`);
+}
+
 /** A value that passes `accept`; `wanted` describes in words what is accepted. */
 export function matching<T>(fallback: T, wanted: string, accept: (value: unknown) => boolean): Option<T> {
   return { fallback, refuse: (value) => (accept(value) ? undefined : { kind: 'type', wanted }) };

@@ -8,6 +8,7 @@
  * | some are directories                  | the others, and partly unreadable; refused at the start |
  * | one is a device, or cannot be read    | unreadable                                              |
  * | a link was retargeted during the read | read again                                              |
+ * | are more, or larger, than the limits  | compared by digests, or by inode and timestamps         |
  */
 import { told } from '../../core/ports/platform-path.js';
 import { errnoOf, hasMoved } from '../../core/errors/errno.js';
@@ -18,7 +19,7 @@ import { Disk, noAnswers } from '../disk.js';
 import { absoluteGivenPath } from '../absolute-path.js';
 import { Mounts } from '../mounts.js';
 import type { Found, Extent, Observation, Regrouped, Target } from '../observation.js';
-import type { ReadLimits } from '../read-limits.js';
+import { ReadTotals, type Kept, type ReadLimits } from '../read-limits.js';
 import { resolve, wereRetargeted, type Resolution } from '../resolve.js';
 import type { ReadingPorts } from '../stable-read.js';
 import { SetSnapshot, type FileSnapshot } from '../snapshot.js';
@@ -76,6 +77,8 @@ export class GroupTarget implements Target {
   /** The members at the last look that found something. */
   #shown: Members | undefined;
   #last: Found | undefined;
+  /** What is kept of the members. */
+  #kept: Kept = 'contents';
 
   constructor(members: Members, limits: ReadLimits) {
     this.#members = members;
@@ -133,6 +136,7 @@ export class GroupTarget implements Target {
   /** @param seen receives what was consulted. */
   *#attempt(members: Members, disk: Disk, seen: { consulted: Consulted }): Steps<Observation | Moved> {
     const read: Member[] = [];
+    const totals = new ReadTotals(this.#limits);
     seen.consulted = this.#last?.consulted ?? consultedFor(read);
     for (const [key, path] of members) {
       yield* nextSlice();
@@ -140,6 +144,7 @@ export class GroupTarget implements Target {
       try {
         const file = yield* this.#fileAt(key, path, resolution, disk);
         if (file === MOVED) return MOVED;
+        if (file) totals.count(file.size, 1);
         read.push({ key, resolution, file });
       } catch (error) {
         if (errnoOf(error) === undefined || hasMoved(error)) throw error;
@@ -147,10 +152,15 @@ export class GroupTarget implements Target {
         return { kind: 'unreadable', error: failure, consulted: consultedFor(read, resolution.route) };
       }
     }
+    // The next attempt reads them as the limits want it.
+    if (totals.kept !== this.#kept) {
+      this.#kept = totals.kept;
+      return MOVED;
+    }
     const known = this.#known(members, read);
     if (known) return known;
     try {
-      return (yield* isAsRead(read, disk.afresh)) ? this.#together(members, read) : MOVED;
+      return (yield* isAsRead(read, disk.afresh)) ? this.#together(members, read, totals.limited) : MOVED;
     } catch (error) {
       // The next attempt reports it.
       if (errnoOf(error) === undefined) throw error;
@@ -176,7 +186,7 @@ export class GroupTarget implements Target {
     const place = { path, realPath, way: route.way };
     const known = this.#last?.snapshot.files.get(key);
     const { maxContentBytes } = this.#limits;
-    return (yield* fileAt(place, stat, known, { kept: 'contents', maxContentBytes }, disk)) ?? MOVED;
+    return (yield* fileAt(place, stat, known, { kept: this.#kept, maxContentBytes }, disk)) ?? MOVED;
   }
 
   /** The last result, if this one is the same. */
@@ -189,7 +199,7 @@ export class GroupTarget implements Target {
     return haveSameDirectories(this.#last.consulted, consultedFor(read)) ? this.#last : undefined;
   }
 
-  #together(members: Members, read: readonly Member[]): Observation {
+  #together(members: Members, read: readonly Member[], limited: string | undefined): Observation {
     const consulted = consultedFor(read);
     const before = this.#shown ?? members;
     this.#shown = members;
@@ -205,7 +215,7 @@ export class GroupTarget implements Target {
     }
     const { path } = this;
     const snapshot = new SetSnapshot({ kind: 'group', path, realPath: path, revision: undefined, files });
-    this.#last = { kind: 'found', snapshot, consulted, unreadable, unlinked: unlinkedIn(read) };
+    this.#last = { kind: 'found', snapshot, consulted, unreadable, unlinked: unlinkedIn(read), limited };
     return isRegrouped ? { ...this.#last, isRegrouped } : this.#last;
   }
 }

@@ -18,7 +18,7 @@ import type { Disk } from '../disk.js';
 import { givenPath } from '../absolute-path.js';
 import type { IgnorePattern } from '../globs.js';
 import type { Found, Extent, Observation, Regrouped, Target } from '../observation.js';
-import type { ReadLimits } from '../read-limits.js';
+import { limitOf, type ReadLimits } from '../read-limits.js';
 import { identityOf } from '../file-identity.js';
 import { resolve, wereRetargeted, type Resolution } from '../resolve.js';
 import { SetSnapshot, type FileSnapshot, type SetKind } from '../snapshot.js';
@@ -166,7 +166,8 @@ export class PathTarget implements Target {
     if (file === known && this.#last && haveSameDirectories(this.#last.consulted, route)) return this.#last;
     const publishedNs = route.way.revision === undefined ? stat.ctimeNs : route.way.retargetedNs;
     const consulted = { directories: route.directories };
-    this.#last = { kind: 'found', snapshot: file, consulted, publishedNs };
+    const limited = limitOf(file.size, this.#limits);
+    this.#last = { kind: 'found', snapshot: file, consulted, limited, publishedNs };
     return this.#last;
   }
 
