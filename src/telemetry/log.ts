@@ -2,7 +2,8 @@ import { systemClock } from '../core/ports/clock.js';
 import { hasMethods, oneOf, resolveOptions } from '../core/options/options.js';
 import type { ComponentHandle } from '../core/telemetry/telemetry-messages.js';
 import { isolated, observe, type Operation, type Subscription } from './observe.js';
-import { lineOf, operationOf, textOf } from './definitions.js';
+import { eventOf, textOf } from '../core/telemetry/telemetry-points.js';
+import { operationOf } from './operations.js';
 import { RepeatedLines, sinceLastLine } from './repeated-lines.js';
 
 type Level = 'debug' | 'info' | 'warn' | 'error';
@@ -59,7 +60,10 @@ export function logTo(logger: StructuredLogger | Console, options?: LogOptions):
   const subscription = observe({
     point(point) {
       const { component, ...details } = point.message;
-      const { level, text, cause } = lineOf(point);
+      const definition = eventOf(component.kind, point.name);
+      const { level = 'routine' } = definition ?? {};
+      const text = definition?.text(point.message) ?? point.name;
+      const cause = definition?.cause?.(point.message);
       const isRepeated = component.repeated?.includes(point.name);
       const fields = { event: point.name, component: component.kind, name: component.name, ...details };
       const line = `${titleOf(component)}: ${text}`;

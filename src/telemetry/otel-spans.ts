@@ -7,7 +7,7 @@ import { systemClock } from '../core/ports/clock.js';
 import { followNames, operationChannel } from '../core/telemetry/telemetry.js';
 import { attributesOf } from './otel-metrics.js';
 import { count, type Operation } from './observe.js';
-import { typeOf } from './definitions.js';
+import { typeOf } from '../core/telemetry/telemetry-points.js';
 
 type Message = Operation['message'];
 

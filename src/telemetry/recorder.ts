@@ -3,7 +3,8 @@ import type { ComponentHandle } from '../core/telemetry/telemetry-messages.js';
 import { runningComponents } from '../core/telemetry/telemetry.js';
 import { followMetrics, ownLabel, type Sample } from './metrics.js';
 import { count, type Operation, type Point, type Subscription } from './observe.js';
-import { eventOf, operationOf } from './definitions.js';
+import { eventOf } from '../core/telemetry/telemetry-points.js';
+import { operationOf } from './operations.js';
 
 interface Instruments {
   /**
@@ -65,7 +66,7 @@ export class Recorder {
     this.#add(component);
     if (point.name === 'start') this.#begin(component);
     if (point.name === 'close') this.#components.delete(component);
-    eventOf(point)?.measure?.(point.message, this.#meterOf(component, point.name));
+    eventOf(component.kind, point.name)?.measure?.(point.message, this.#meterOf(component, point.name));
   }
 
   /** @param component absent for plain functions such as `atomicWriteFile`. */

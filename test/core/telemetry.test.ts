@@ -6,7 +6,7 @@ import { Component, type ComponentEvents, type ComponentStatus } from '../../src
 import { systemClock } from '../../src/core/ports/clock.js';
 import { TargetError } from '../../src/fs/target-error.js';
 import { runningComponents, traceSync } from '../../src/core/telemetry/telemetry.js';
-import { POINTS } from '../../src/core/telemetry/telemetry-points.js';
+import { EVENTS } from '../../src/core/telemetry/telemetry-points.js';
 
 interface Events extends ComponentEvents {
   change: [change: object];
@@ -37,7 +37,7 @@ class Sample extends Component<Events, ComponentStatus> {
 /** Records the messages of every point channel that are about `component`. */
 function messagesAbout(component: string): [string, Record<string, unknown>][] {
   const messages: [string, Record<string, unknown>][] = [];
-  for (const name of Object.keys(POINTS)) {
+  for (const name of Object.keys(EVENTS)) {
     const listener = (message: unknown): void => {
       const { component: handle, ...rest } = message as { component: { name: string } };
       if (handle.name === component) messages.push([name, rest]);

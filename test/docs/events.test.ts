@@ -6,7 +6,7 @@ import { ReloadAction } from '@resilient-watcher/cli/action';
 import { PodSync } from '@resilient-watcher/sync-pods';
 import { expect, test } from 'vitest';
 
-import { fieldsOf, POINTS, type PointName } from '../../src/core/telemetry/telemetry-points.js';
+import { EVENTS, type PointName } from '../../src/core/telemetry/telemetry-points.js';
 import { telemetryOf } from '../../src/core/telemetry/telemetry-definitions.js';
 import { METRICS, prometheusName } from '../../src/telemetry/metrics.js';
 import { pages, root, textOf } from './markdown.js';
@@ -65,10 +65,12 @@ test('each point channel of the library is in the table of its page, with the fi
     names: codeIn(names),
     fields: codeIn(fields),
   }));
-  const pointNames = Object.keys(POINTS) as PointName[];
+  const pointNames = Object.keys(EVENTS) as PointName[];
   expect(rows.flatMap(({ names }) => names).sort()).toEqual([...pointNames].sort());
   for (const { names, fields } of rows) {
-    const published = pointNames.filter((name) => names.includes(name)).flatMap((name) => fieldsOf(name));
+    const published = pointNames
+      .filter((name) => names.includes(name))
+      .flatMap((name) => EVENTS[name].fields);
     expect({ names, fields: fields.sort() }).toEqual({ names, fields: published.sort() });
   }
 });

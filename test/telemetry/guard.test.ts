@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import { FakeTokenClient } from 'resilient-watcher/testing';
 
 import { TokenRefresher } from 'resilient-watcher';
-import { POINTS } from '../../src/core/telemetry/telemetry-points.js';
+import { EVENTS } from '../../src/core/telemetry/telemetry-points.js';
 import { observe } from '../../src/telemetry/observe.js';
 
 test('a token refresher never publishes a token, whatever the failure', async () => {
@@ -34,5 +34,5 @@ test('a token refresher never publishes a token, whatever the failure', async ()
   expect(token).toMatch(/^eyJ/);
   expect(shown.length).toBeGreaterThan(3);
   expect(shown.join('\n')).not.toContain(token);
-  expect(Object.keys(POINTS)).toContain('error');
+  expect(Object.keys(EVENTS)).toContain('error');
 });

@@ -1,8 +1,8 @@
 /**
  * What a component of another package adds to telemetry: its events, operations and metrics, in one table beside its class.
  * The tables of this process are in one place, whichever copy of the library a component stands on, and whether an
- * observer or the component was first. What all components share is in telemetry-points.ts, telemetry-messages.ts,
- * telemetry/definitions.ts and telemetry/metrics.ts.
+ * observer or the component was first. The events that all components share are in telemetry-points.ts, in the same
+ * form; operations and metrics in telemetry/operations.ts and telemetry/metrics.ts.
  */
 import { ListenerError } from '../errors/errors.js';
 import { processState } from '../process-state.js';

@@ -13,8 +13,8 @@ import type {
   OperationMessages,
   OperationName,
 } from './telemetry-messages.js';
-import { followTelemetry, telemetryOf } from './telemetry-definitions.js';
-import { fieldsOf, POINTS, type ErrorSummary, type PointName } from './telemetry-points.js';
+import { followTelemetry } from './telemetry-definitions.js';
+import { eventOf, EVENTS, type ErrorSummary } from './telemetry-points.js';
 
 const points = new Map<string, Channel>();
 type OperationChannel = TracingChannel<unknown, OperationMessage>;
@@ -32,7 +32,7 @@ export const operations: Readonly<Record<OperationName, OperationChannel>> = {
 
 /** Calls back with each name, those of the library and of the packages, as soon as it is known. Returns a function that ends it. */
 export function followNames(of: 'events' | 'operations', follower: (name: string) => void): () => void {
-  const own: Readonly<Record<string, unknown>> = of === 'events' ? POINTS : operations;
+  const own: Readonly<Record<string, unknown>> = of === 'events' ? EVENTS : operations;
   return followTelemetry(own, (table) => table[of], follower);
 }
 
@@ -86,11 +86,9 @@ export function publishPoint(component: ComponentHandle, event: string, payload?
   if (!point?.hasSubscribers) return;
   const given = (payload instanceof Error ? { error: payload } : { ...payload }) as Record<string, unknown>;
   const message: Record<string, unknown> = { component };
-  const fields = Object.hasOwn(POINTS, event)
-    ? fieldsOf(event as PointName)
-    : telemetryOf(component.kind)?.events?.[event]?.fields;
-  if (!fields) return;
-  for (const field of fields) {
+  const definition = eventOf(component.kind, event);
+  if (!definition) return;
+  for (const field of definition.fields) {
     const value = given[field];
     if (value !== undefined) message[field] = value instanceof Error ? summaryOf(value) : value;
   }
