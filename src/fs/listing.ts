@@ -7,12 +7,16 @@
  * | was not listed before | twice, and again as long as something changes there meanwhile, at most `MAX_LISTINGS`      |
  * |                       | times; what any of these listings shows counts as an entry                                 |
  * | was listed before     | once; the entries that it then had and that the listing does not show are looked up        |
+ *
+ * A lookup may fold names (APFS, NTFS, what Docker Desktop shares): there an entry that was renamed from `A` to `a` is still
+ * found as `A`, but the listing shows only `a`.
  */
-import type { Dirent } from 'node:fs';
+import type { BigIntStats, Dirent } from 'node:fs';
 
 import { nextSlice, type Steps } from '../core/scheduling/steps.js';
 import { within } from './absolute-path.js';
 import type { Disk } from './disk.js';
+import { isSameInode } from './file-identity.js';
 
 /** An entry of a directory. */
 export type Entry = Pick<Dirent, 'name' | 'isFile' | 'isDirectory' | 'isSymbolicLink'>;
@@ -34,17 +38,20 @@ export function entriesOf(
 
 function* listAtFirst(path: string, disk: Disk): Steps<readonly Entry[] | undefined> {
   const entries = new Map<string, Entry>();
+  let listed: readonly Entry[] | undefined;
   let changedNs: bigint | undefined;
   for (let count = 1; count <= MAX_LISTINGS; count += 1) {
     const [known, knownNs] = [entries.size, changedNs];
-    const listed = yield* (count === 1 ? disk : disk.afresh).list(path);
+    listed = yield* (count === 1 ? disk : disk.afresh).list(path);
     if (!listed) return undefined;
     for (const entry of listed) entries.set(entry.name, entry);
     changedNs = (yield* disk.afresh.lstat(path))?.mtimeNs;
     if (count > 1 && entries.size === known && changedNs === knownNs) break;
     yield* nextSlice();
   }
-  return [...entries.values()];
+  if (listed?.length === entries.size) return listed;
+  for (const { name } of listed ?? []) entries.delete(name);
+  return yield* withUnlisted(path, listed ?? [], [...entries.values()], disk);
 }
 
 function* listAgain(path: string, before: Iterable<string>, disk: Disk): Steps<readonly Entry[] | undefined> {
@@ -58,5 +65,43 @@ function* listAgain(path: string, before: Iterable<string>, disk: Disk): Steps<r
     const stat = yield* disk.afresh.lstat(within(path, name));
     if (stat) others.push(Object.assign(stat, { name }));
   }
-  return others.length === 0 ? listed : [...listed, ...others];
+  return others.length === 0 ? listed : yield* withUnlisted(path, listed, others, disk);
+}
+
+/** With these entries, unless the listing shows them in another spelling: a lookup may fold names, a listing never does. */
+function* withUnlisted(
+  path: string,
+  listed: readonly Entry[],
+  others: readonly Entry[],
+  disk: Disk,
+): Steps<readonly Entry[]> {
+  const spellings = new Map(listed.map(({ name }) => [folded(name), name]));
+  const all = [...listed];
+  for (const other of others) {
+    const spelling = spellings.get(folded(other.name));
+    const stat = spelling === undefined ? undefined : yield* disk.afresh.lstat(within(path, other.name));
+    const shown = spelling === undefined ? undefined : yield* disk.afresh.lstat(within(path, spelling));
+    if (!stat || !shown || !isSameInode(stat, shown)) all.push(other);
+  }
+  return all;
+}
+
+/** As file systems compare names that ignore case, or how a letter is composed. */
+function folded(name: string): string {
+  return name.normalize().toUpperCase();
+}
+
+/** Whether an entry is also found by another spelling of its name: then only a listing shows the one that it has. */
+export function* isFolded(directory: string, name: string, entry: BigIntStats, disk: Disk): Steps<boolean> {
+  const lower = name.toLowerCase();
+  const composed = name.normalize();
+  const others = [
+    lower === name ? name.toUpperCase() : lower,
+    composed === name ? name.normalize('NFD') : composed,
+  ];
+  for (const other of others) {
+    const found = other === name ? undefined : yield* disk.lstat(within(directory, other));
+    if (found && isSameInode(found, entry)) return true;
+  }
+  return false;
 }

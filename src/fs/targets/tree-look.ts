@@ -25,7 +25,7 @@ import { MAX_ATTEMPTS, MOVED, type Moved } from '../attempts.js';
 import { directoriesAbove, type ConsultedDirectory } from '../consulted.js';
 import type { Disk } from '../disk.js';
 import { identityOf, inodeOf, timestampsAreReliable, isUnchanged } from '../file-identity.js';
-import { entriesOf, type Entry } from '../listing.js';
+import { entriesOf, isFolded, type Entry } from '../listing.js';
 import { VERIFIED_AT_ONCE } from '../observation.js';
 import { isInRevision, joinWays, resolve, wereRetargeted } from '../resolve.js';
 import { FileSnapshot } from '../snapshot.js';
@@ -130,6 +130,16 @@ export class TreeLook {
     let stat: BigIntStats | undefined;
     try {
       stat = yield* disk.lstat(path);
+      // An event, or a look that waits for it to come back, may name an entry otherwise than the listing.
+      if (
+        stat &&
+        parent?.names.has(nameOf(key)) === false &&
+        (yield* isFolded(parent.path, nameOf(key), stat, disk))
+      ) {
+        this.#nodes.remove(key);
+        this.#visits.relist(parent.key);
+        return;
+      }
     } catch (error) {
       this.#unreadable(key, path, error);
       return;

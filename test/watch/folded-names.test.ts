@@ -1,0 +1,98 @@
+/** File systems on which a lookup folds names, as those of macOS, of Windows and of what Docker Desktop shares. */
+import { linkSync, mkdirSync, readdirSync, renameSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+
+import { ResilientWatcher } from 'resilient-watcher';
+import { ScriptedBackend } from 'resilient-watcher/testing';
+import { expect, onTestFinished, test } from 'vitest';
+
+import { interceptedFs } from '../support/intercepted-fs.js';
+import { temporaryDirectory } from '../support/temporary-directory.js';
+
+const fold = (name: string): string => name.normalize().toLowerCase();
+
+/** Lookups fold names below the root; listings show what is on the disk. */
+function foldingFs(root: string): ReturnType<typeof interceptedFs> {
+  const onDisk = (path: unknown): unknown => {
+    if (typeof path !== 'string' || !path.startsWith(`${root}/`)) return path;
+    let at = root;
+    for (const name of path.slice(root.length + 1).split('/')) {
+      const names = readdirSync(at).filter((each) => fold(each) === fold(name));
+      at = `${at}/${names.includes(name) ? name : (names[0] ?? name)}`;
+    }
+    return at;
+  };
+  return interceptedFs(({ args: [path, ...rest], make }) => make([onDisk(path), ...rest]));
+}
+
+const CASES: readonly (readonly [string, string, string])[] = [
+  ['a rename of the case', 'Config.yaml', 'config.yaml'],
+  ['a rename from composed to decomposed letters', 'caf\u00e9', 'cafe\u0301'],
+];
+
+for (const recursive of [false, true]) {
+  const what = recursive ? 'a tree' : 'a directory';
+
+  async function start(root: string): Promise<{ watcher: ResilientWatcher; backend: ScriptedBackend }> {
+    const backend = new ScriptedBackend();
+    const options = { backend, fs: foldingFs(root), missingGraceMs: 0, settleMs: 0, resyncIntervalMs: 0 };
+    const watcher = new ResilientWatcher(root, { ...options, recursive });
+    onTestFinished(() => watcher.close());
+    await watcher.start();
+    return { watcher, backend };
+  }
+
+  const keys = (watcher: ResilientWatcher): string[] => [...(watcher.current?.files.keys() ?? [])].sort();
+
+  test.each(CASES)(`${what} shows a file only under its new name after %s`, async (_, from, to) => {
+    const root = temporaryDirectory();
+    writeFileSync(join(root, from), 'one');
+    writeFileSync(join(root, 'other'), 'x');
+    // It has another name elsewhere.
+    linkSync(join(root, from), join(temporaryDirectory(), 'linked'));
+    const { watcher, backend } = await start(root);
+    renameSync(join(root, from), join(root, to));
+    for (const name of [from, to]) backend.hint(join(root, name));
+    await watcher.check();
+    await expect.poll(() => keys(watcher)).toEqual([to, 'other'].sort());
+    writeFileSync(join(root, to), 'two, longer');
+    backend.hint(join(root, to));
+    await expect.poll(() => String(watcher.current?.files.get(to)?.content)).toBe('two, longer');
+    expect(keys(watcher)).toEqual([to, 'other'].sort());
+  });
+
+  test(`${what} shows no file under a name that only an event gives it`, async () => {
+    const root = temporaryDirectory();
+    writeFileSync(join(root, 'config.yaml'), 'one');
+    const { watcher, backend } = await start(root);
+    writeFileSync(join(root, 'config.yaml'), 'two, longer');
+    for (const name of ['CONFIG.YAML', 'config.yaml']) backend.hint(join(root, name));
+    await expect.poll(() => String(watcher.current?.files.get('config.yaml')?.content)).toBe('two, longer');
+    await watcher.idle();
+    expect(keys(watcher)).toEqual(['config.yaml']);
+  });
+}
+
+test('a tree shows the files of a directory only under its new name after a rename of the case', async () => {
+  const root = temporaryDirectory();
+  mkdirSync(join(root, 'App'));
+  writeFileSync(join(root, 'App/key'), 'one');
+  const backend = new ScriptedBackend();
+  const options = { backend, fs: foldingFs(root), missingGraceMs: 0, settleMs: 0, resyncIntervalMs: 0 };
+  const watcher = new ResilientWatcher(root, { ...options, recursive: true });
+  onTestFinished(() => watcher.close());
+  await watcher.start();
+  renameSync(join(root, 'App'), join(root, 'app'));
+  for (const name of ['App', 'app']) backend.hint(join(root, name));
+  await expect.poll(() => [...(watcher.current?.files.keys() ?? [])]).toEqual(['app/key']);
+});
+
+test('names that differ in case only are two files where a lookup does not fold them', async () => {
+  const root = temporaryDirectory();
+  writeFileSync(join(root, 'a'), '1');
+  const watcher = new ResilientWatcher(root, { recursive: true, settleMs: 0, resyncIntervalMs: 0 });
+  onTestFinished(() => watcher.close());
+  await watcher.start();
+  linkSync(join(root, 'a'), join(root, 'A'));
+  await expect.poll(() => [...(watcher.current?.files.keys() ?? [])].sort()).toEqual(['A', 'a']);
+});
