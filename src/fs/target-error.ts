@@ -1,4 +1,4 @@
-import { told } from '../core/ports/platform-path.js';
+import { isOnWindows, told } from '../core/ports/platform-path.js';
 import { isDenied } from '../core/errors/errno.js';
 import type { CodeOf } from '../core/errors/error-codes.js';
 import { CodedError, recognize } from '../core/errors/resilient-error.js';
@@ -23,9 +23,14 @@ const WHAT_IS_WRONG: Partial<Record<TargetErrorCode, string>> = {
   ERR_TARGET_LAYOUT: 'the link leads out of the volume, which kubelet never does; nothing behind it is read',
 };
 
+const DENIED_ON_WINDOWS =
+  'permission denied; check who may read the file and the directories above it, and whether another process holds it open';
+
 /** The error for an entry at `path` that exists but cannot be read. */
 export function targetError(code: TargetErrorCode, path: string, cause?: unknown): TargetError {
-  const what = WHAT_IS_WRONG[code] ?? (cause instanceof Error ? cause.message : 'it cannot be read');
+  const onWindows = isOnWindows() && code === 'ERR_TARGET_ACCESS' ? DENIED_ON_WINDOWS : undefined;
+  const what =
+    onWindows ?? WHAT_IS_WRONG[code] ?? (cause instanceof Error ? cause.message : 'it cannot be read');
   return new TargetError(code, path, `Cannot read "${told(path)}": ${what}`, { cause });
 }
 

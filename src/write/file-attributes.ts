@@ -98,6 +98,11 @@ export function hasAttributes({ mode, owner }: WantedAttributes, stat: BigIntSta
   return !owner || hasOwner(owner, stat);
 }
 
+/** Whether two files look the same, without what is in them. */
+export function haveSameAttributes(one: BigIntStats, other: BigIntStats | undefined): boolean {
+  return one.mode === other?.mode && one.uid === other.uid && one.gid === other.gid;
+}
+
 /** Whether a file belongs to this user and group. */
 export function hasOwner(owner: Owner, { uid, gid }: BigIntStats): boolean {
   const isSame = (wanted: number, id: bigint): boolean => wanted === KEEP_ID || id === BigInt(wanted);

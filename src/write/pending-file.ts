@@ -25,15 +25,16 @@ const CREATE = constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | O_NOF
 const MAX_WRITE_BYTES = 8 * 2 ** 20;
 
 /**
- * How long a refused rename is retried, ms. On Windows, scanners and indexers hold files open for moments. On other
- * systems only EBUSY can be temporary (some FUSE and network file systems). Usually it means that the file is a mount
- * point, and the error should come soon.
+ * How long a refused rename is retried, ms. On Windows, scanners, indexers and readers hold files open; editors and
+ * graceful-fs wait for them as long. On other systems only EBUSY can be temporary (some FUSE and network file systems).
+ * Usually it means that the file is a mount point, and the error should come soon.
  */
-const WINDOWS: Readonly<Record<string, number>> = { EBUSY: 2000, EPERM: 2000, EACCES: 2000 };
+const WINDOWS: Readonly<Record<string, number>> = { EBUSY: 60_000, EPERM: 60_000, EACCES: 60_000 };
 const OTHERS: Readonly<Record<string, number>> = { EBUSY: 150 };
 
-/** How long to wait before a rename is tried again, ms. */
-const RENAME_DELAY_MS = 25;
+/** How long to wait before a rename is tried again, ms: longer each time. */
+const FIRST_DELAY_MS = 10;
+const LONGEST_DELAY_MS = 1_000;
 
 /** How an asynchronous write waits. */
 export interface Waiting {
@@ -122,17 +123,19 @@ export class PendingFile {
    * @param waiting undefined in synchronous work, which cannot wait: the first error is final.
    */
   *renameTo(name: string, waiting: Waiting | undefined): Steps<void> {
-    for (let waitedMs = 0; ; waitedMs += RENAME_DELAY_MS) {
+    const began = waiting?.clock.monotonic() ?? 0;
+    for (let delayMs = FIRST_DELAY_MS; ; delayMs = Math.min(2 * delayMs, LONGEST_DELAY_MS)) {
       try {
         return yield* wait(this.#directory.rename(this.name, name));
       } catch (error) {
         // If the answer of a server was lost, the rename was sent again, and failed the second time.
         if (yield* this.#isAt(name)) return;
         const limits = isOnWindows() ? WINDOWS : OTHERS;
-        if (!waiting || waitedMs >= (limits[errnoOf(error) ?? ''] ?? 0)) throw error;
+        const limitMs = limits[errnoOf(error) ?? ''] ?? 0;
+        if (!waiting || waiting.clock.monotonic() - began >= limitMs) throw error;
       }
       const { clock, signal } = waiting;
-      yield* wait(sleep(clock, RENAME_DELAY_MS, signal && { signal }));
+      yield* wait(sleep(clock, delayMs, signal && { signal }));
     }
   }
 

@@ -7,7 +7,7 @@ import type { BigIntStats } from 'node:fs';
 import { basename, dirname, told } from '../core/ports/platform-path.js';
 import { MAX_LINKS } from '../core/ports/file-system.js';
 import { attempt, isEqual, type Write } from './calls.js';
-import { attributesFor, hasAttributes } from './file-attributes.js';
+import { attributesFor, hasAttributes, haveSameAttributes } from './file-attributes.js';
 import type { HeldDirectory } from './held-directory.js';
 import { openDirectory, targetOf } from './open-directory.js';
 import { PendingFile, type Waiting } from './pending-file.js';
@@ -91,12 +91,13 @@ function* replace(
   data: Uint8Array | WriteSource,
 ): Steps<AtomicWriteResult> {
   const { path, name, directory, existing } = destination;
+  let same: BigIntStats | undefined;
   // What an earlier write is about to publish would replace what is there now.
   if (write.ifChanged && !write.earlier?.length) {
     if (data instanceof WriteSource) data = yield* collect(write, data);
     write.step = 'compare';
-    const hasAll = existing !== undefined && hasAttributes(write, existing);
-    if (hasAll && (yield* isEqual(directory.holds(name, existing, data))))
+    if (existing && (yield* isEqual(directory.holds(name, existing, data)))) same = existing;
+    if (same && hasAttributes(write, same))
       return { path: told(path), written: false, bytes: data.byteLength };
   }
   write.waiting?.signal?.throwIfAborted();
@@ -107,6 +108,9 @@ function* replace(
     if (data instanceof WriteSource) yield* copy(write, data, file);
     else yield* file.write(data);
     const bytes = yield* file.finish(attributes);
+    // Windows, and mounts that show one mode or owner for every file: with another one it would look the same.
+    if (same && haveSameAttributes(same, yield* wait(directory.lstat(file.name))))
+      return { path: told(path), written: false, bytes };
     return { path: told(path), written: yield* publish(write, destination, file), bytes };
   } finally {
     if (!write.published) yield* abandon(directory, file);

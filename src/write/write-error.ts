@@ -1,4 +1,4 @@
-import { told } from '../core/ports/platform-path.js';
+import { isOnWindows, told } from '../core/ports/platform-path.js';
 import { errnoOf, withErrno } from '../core/errors/errno.js';
 import type { CodeOf } from '../core/errors/error-codes.js';
 import { CodedError, recognize, redactError } from '../core/errors/resilient-error.js';
@@ -84,7 +84,7 @@ export function failureOf(progress: Progress, thrown: unknown): WriteError {
   const [code, what]: Explanation =
     step === 'read-source'
       ? ['ERR_WRITE_SOURCE', `the source of the data failed: ${messageOf(cause)}`]
-      : (EXPLANATIONS[errno] ?? ['ERR_WRITE_IO', messageOf(cause)]);
+      : (explanationOf(errno, step) ?? ['ERR_WRITE_IO', messageOf(cause)]);
   return failure(code, errno === '' ? what : `${what} (${errno})`, { cause });
 }
 
@@ -106,6 +106,15 @@ function messageOf(cause: Error): string {
 }
 
 type Explanation = readonly [WriteErrorCode, string];
+
+function explanationOf(errno: string, step: WriteStep): Explanation | undefined {
+  if (!isOnWindows() || !['EPERM', 'EACCES', 'EBUSY'].includes(errno)) return EXPLANATIONS[errno];
+  const isHeld = step === 'rename' || errno === 'EBUSY';
+  const what = isHeld
+    ? 'another process (an editor, a virus scanner, an indexer, a reader) holds the file open, or it may not be replaced'
+    : 'permission denied; check who may change the directory and the file, and whether the file is read-only';
+  return ['ERR_WRITE_ACCESS', what];
+}
 
 const EXPLANATIONS: Readonly<Record<string, Explanation>> = {
   ENOSPC: ['ERR_WRITE_NO_SPACE', 'no space (or no inode) is left on the file system'],

@@ -10,6 +10,7 @@
  * Everything is done relative to the open volume and the open revision (see `HeldDirectory`): a user who can write to
  * the volume can spoil a write, but not redirect it.
  */
+import { isOnWindows } from '../core/ports/platform-path.js';
 import { errnoOf } from '../core/errors/errno.js';
 import { DATA_LINK, topOf } from '../fs/volume-layout.js';
 import type { Write } from './calls.js';
@@ -31,6 +32,10 @@ export interface VolumeWriteResult {
   readonly revision: string;
 }
 
+/** There, a link has the type of its target, which does not exist yet when the link is made. */
+const NO_LINKS =
+  'Windows cannot publish a volume, because its links would be of the wrong type; use atomicWriteFile, or Linux (WSL, a container)';
+
 /** Opens a volume (absolute) and does the work in it. Throws a `WriteError`. */
 export function* inVolume<T>(
   path: string,
@@ -40,6 +45,7 @@ export function* inVolume<T>(
   const how = { fs, durability, createDirectory, isBlocking: false };
   const write: Write = { ...how, path, step: 'open-directory', published: false };
   try {
+    if (isOnWindows()) throw new Refusal('ERR_WRITE_UNSUPPORTED', NO_LINKS);
     const volume = yield* openDirectory(path, write);
     return yield* volume.during(work(volume));
   } catch (error) {

@@ -12,12 +12,16 @@ export function backendFailure(backend: string, path: string, cause: unknown): B
   const reason = cause instanceof Error ? cause.message : String(cause);
   const cannot = `Cannot watch "${told(path)}" with "${backend}"`;
   if (code === 'EMFILE' || code === 'ENFILE' || reason.includes('Too many open files')) {
+    if (process.platform !== 'linux') {
+      const message = `${cannot}: the process has too many files open; raise its limit, or watch fewer directories`;
+      return new BackendError('ERR_BACKEND_LIMIT', backend, message, { cause });
+    }
     const sysctl = 'fs.inotify.max_user_instances';
     const cure = `raise the sysctl ${sysctl}, or the limit of open files (ulimit -n) if that is what ran out`;
     const message = `${cannot}: no inotify instance is left for this user; ${cure}`;
     return new BackendError('ERR_BACKEND_LIMIT', backend, message, { cause, sysctl });
   }
-  if (code === 'ENOSPC' || reason.includes('No space left on device')) {
+  if (process.platform === 'linux' && (code === 'ENOSPC' || reason.includes('No space left on device'))) {
     const sysctl = 'fs.inotify.max_user_watches';
     const message = `${cannot}: no inotify watch is left for this user (the disk is not full); raise the sysctl ${sysctl}`;
     return new BackendError('ERR_BACKEND_LIMIT', backend, message, { cause, sysctl });
