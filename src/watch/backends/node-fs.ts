@@ -11,7 +11,8 @@
  * | the same, and it cannot be opened               | is closed; the look that finds a directory opens it |
  * | an event of a file that is mounted by itself    | the same: it may have been written, or be gone      |
  * | another directory is at its path                | is replaced by the look that finds the new identity |
- * | an error                                        | is closed; the backend has failed                   |
+ * | EPERM, by which Windows says that it was removed| is closed; a hint to all listeners                  |
+ * | any other error                                 | is closed; the backend has failed                   |
  */
 import { watch, type FSWatcher } from 'node:fs';
 
@@ -117,7 +118,12 @@ class DirectoryWatch {
       if (native === this.#native) this.#event(name as string | null);
     });
     native.on('error', (error) => {
-      if (native === this.#native) this.#down(error);
+      if (native !== this.#native) return;
+      // Windows: the directory was removed.
+      if (isDenied(error)) {
+        this.#close();
+        this.#hintAll(true);
+      } else this.#down(error);
     });
     this.#close();
     this.#native = native;

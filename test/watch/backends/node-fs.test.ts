@@ -1,4 +1,14 @@
-import { chmodSync, chownSync, lstatSync, mkdirSync, renameSync, statSync, writeFileSync } from 'node:fs';
+import { EventEmitter } from 'node:events';
+import {
+  chmodSync,
+  chownSync,
+  lstatSync,
+  mkdirSync,
+  renameSync,
+  statSync,
+  writeFileSync,
+  type FSWatcher,
+} from 'node:fs';
 import { join } from 'node:path';
 
 import { expect, test } from 'vitest';
@@ -155,4 +165,29 @@ test('a watch that is opened again stays open if those who are notified leave at
   const hint = hinted();
   writeFileSync(join(directory, 'entry'), '');
   await hint;
+});
+
+test('a directory that is removed on Windows, which is an EPERM of its watch, is a hint and opened again', async () => {
+  const opened: FSWatcher[] = [];
+  const open = (): FSWatcher => {
+    const native = Object.assign(new EventEmitter(), {
+      close: () => undefined,
+      ref: () => native,
+      unref: () => native,
+    }) as unknown as FSWatcher;
+    opened.push(native);
+    return native;
+  };
+  const directory = temporaryDirectory();
+  const { subscription, hinted } = await subscribe({ backend: nodeFsBackend(open), native: true });
+  const directories = [directoryAt(directory)];
+  await subscription.setDirectories(directories);
+  const hint = hinted();
+  opened[0]?.emit(
+    'error',
+    Object.assign(new Error('EPERM: operation not permitted, watch'), { code: 'EPERM' }),
+  );
+  await hint;
+  expect(await subscription.setDirectories(directories)).toEqual([directory]);
+  expect(opened).toHaveLength(2);
 });
