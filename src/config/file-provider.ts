@@ -92,7 +92,7 @@ export class FileProvider extends WatchedProvider {
     const warnings: ConfigWarning[] = [];
     const values = bytes && (await parseBytes(bytes, parser, this.name, { merge: this.merge, warnings }));
     this.warnings = warnings;
-    return values;
+    return values && this.expanded(values);
   }
 }
 

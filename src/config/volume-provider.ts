@@ -114,7 +114,7 @@ export class VolumeProvider extends WatchedProvider {
     const warnings: ConfigWarning[] = [];
     const values = files && (await this.#valuesIn(files, warnings));
     this.warnings = warnings;
-    return values;
+    return values && this.expanded(values);
   }
 
   async #valuesIn(files: ReadonlyMap<string, Buffer>, warnings: ConfigWarning[]): Promise<ConfigMap> {

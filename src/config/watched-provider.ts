@@ -10,7 +10,9 @@ import type { Change } from '../watch/change.js';
 import { ResilientWatcher } from '../watch/resilient-watcher.js';
 import type { ResilientWatcherEvents } from '../watch/watcher-events.js';
 import { WATCHER_OPTION_NAMES, type ResilientWatcherOptions } from '../watch/watcher-options.js';
+import { expanded, EXPAND, type Variables } from './expansion.js';
 import type { ConfigProvider, ProviderCallback, ProviderHealth } from './config-provider.js';
+import type { ConfigMap } from './config-value.js';
 import { configError } from './problems.js';
 import type { ConfigWarning } from './places.js';
 
@@ -23,6 +25,12 @@ export interface WatchedProviderOptions extends Omit<ResilientWatcherOptions, 'm
    * a merge key is refused, because YAML 1.2 has none. In quotes, `<<` is an ordinary key.
    */
   readonly merge?: boolean | undefined;
+  /**
+   * Replaces `${NAME}` in texts: `true` by variables of the environment, an object by its own. `${NAME:-text}` is `text` if the
+   * variable is unset or empty, and `$${` stands for `${`. What is put in is text, and is not read again; keys stay as they
+   * are. An unknown variable is refused with line and column. Default false.
+   */
+  readonly expand?: boolean | Variables | undefined;
   /** The maximum size of a file, bytes; a larger one is refused. Default 1 MiB, the limit of a ConfigMap or Secret. */
   readonly maxBytes?: number | undefined;
 }
@@ -31,8 +39,16 @@ export interface WatchedProviderOptions extends Omit<ResilientWatcherOptions, 'm
 export const PROVIDER_OPTIONS = {
   optional: flag(false),
   merge: flag(false),
+  expand: EXPAND,
   maxBytes: READ_LIMITS.maxContentBytes,
 };
+
+interface ResolvedOptions {
+  readonly optional: boolean;
+  readonly merge: boolean;
+  readonly expand: boolean | Variables;
+  readonly maxBytes: number;
+}
 
 /** The names of the options that a provider passes on to its watcher. */
 export const PROVIDER_WATCHER_OPTION_NAMES = WATCHER_OPTION_NAMES.filter(
@@ -58,6 +74,7 @@ export abstract class WatchedProvider implements ConfigProvider {
   /** What may surprise the author of the values last read, such as a `#` within a value of a `.env` file. */
   warnings: readonly ConfigWarning[] = [];
   protected readonly merge: boolean;
+  readonly #variables: Variables | undefined;
   readonly #maxBytes: number;
   readonly #optional: boolean;
   readonly #newWatcher: () => ResilientWatcher;
@@ -71,14 +88,11 @@ export abstract class WatchedProvider implements ConfigProvider {
    * @param watching the options that are passed on to the watcher
    * @throws {TypeError | RangeError} for an invalid option of the watcher.
    */
-  protected constructor(
-    path: string,
-    options: { readonly optional: boolean; readonly merge: boolean; readonly maxBytes: number },
-    watching: ResilientWatcherOptions,
-  ) {
-    const { optional, merge, maxBytes } = options;
+  protected constructor(path: string, options: ResolvedOptions, watching: ResilientWatcherOptions) {
+    const { optional, merge, expand, maxBytes } = options;
     this.name = told(insidePath(path));
     this.merge = merge;
+    this.#variables = expand === true ? process.env : expand || undefined;
     this.#optional = optional;
     this.#maxBytes = maxBytes;
     this.#newWatcher = () => new ResilientWatcher(this.name, { ...watching, maxContentBytes: maxBytes });
@@ -177,6 +191,12 @@ export abstract class WatchedProvider implements ConfigProvider {
     if (snapshot.kind !== 'missing') return snapshot;
     if (this.#optional) return undefined;
     throw configError('ERR_CONFIG_MISSING', this.name, `no such ${wanted}`);
+  }
+
+  /** The values with the variables in their texts, if the option `expand` asks for it. */
+  protected async expanded(values: ConfigMap): Promise<ConfigMap> {
+    const [source, limit] = [this.name, this.#maxBytes];
+    return this.#variables ? expanded(values, this.#variables, { source, limit }) : values;
   }
 
   /**
