@@ -22,6 +22,7 @@ import {
 import type { Reading } from './merge.js';
 import { configError } from './problems.js';
 import { placesIn, type PlaceOf } from './places.js';
+import { VariableFiles } from './variable-files.js';
 
 /** Options of every source. */
 interface CommonSource {
@@ -92,10 +93,11 @@ export function readerOf(source: unknown, index: number): SourceReader {
   }
   if (path.length === 0) return reader;
   const read = async (): Promise<Reading> => {
-    const { values, placeOf, warnings } = await reader.read();
+    const { values, placeOf, fileOf, warnings } = await reader.read();
     return {
       values: mounted(path, values),
       placeOf: (below) => placeOf?.(below.slice(path.length)),
+      fileOf: (below) => fileOf?.(below.slice(path.length)),
       warnings,
     };
   };
@@ -123,8 +125,10 @@ function readerOfKind(source: Readonly<Record<string, unknown>>, where: string):
     const name = `environment ${options.prefix}*`;
     const ignoresCase = options.transform === toLowerCase;
     const isWhole = options.prefix === '';
-    const read = (): Reading => environmentValues(options, name, isWhole);
-    return { name, ignoresCase, namesKeys: ignoresCase && !isWhole, setsPaths: true, read };
+    const reader = { name, ignoresCase, namesKeys: ignoresCase && !isWhole, setsPaths: true };
+    if (options.files === false) return { ...reader, read: () => environmentValues(options, name, isWhole) };
+    const provider = new VariableFiles(name, options, isWhole);
+    return { ...reader, provider, read: () => provider.read() };
   }
   if (isMap(args)) {
     checkKeys(where, source, ['args', 'at']);
@@ -172,7 +176,7 @@ function providerReader(
     const file = await readAll();
     const set = environmentValues({ ...variables, env: textsOf(file.values, name) }, name);
     const placeOf: PlaceOf = async (path) => {
-      const place = await set.placeOf?.(path);
+      const place = await set.placeOf(path);
       return place?.name === undefined ? undefined : { ...place, ...(await file.placeOf?.([place.name])) };
     };
     return { values: set.values, placeOf, warnings: [...(file.warnings ?? []), ...(set.warnings ?? [])] };

@@ -124,3 +124,17 @@ export function* leavesOf(
   if (entries.length === 0 && path.length > 0) yield [path, node];
   for (const [key, below] of entries) yield* leavesOf(below, membersOf, [...path, key]);
 }
+
+/** Sets a value, creating missing maps. Returns false if there is one at its path, or above or below it. */
+export function setAt(map: Record<string, unknown>, path: readonly string[], value: unknown): boolean {
+  let target = map;
+  for (const key of path.slice(0, -1)) {
+    const below = Object.hasOwn(target, key) ? target[key] : (target[key] = {});
+    if (!isMap(below)) return false;
+    target = below;
+  }
+  const last = path.at(-1) ?? '';
+  if (Object.hasOwn(target, last)) return false;
+  target[last] = value;
+  return true;
+}

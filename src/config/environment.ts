@@ -39,6 +39,13 @@ export interface VariableOptions {
 export interface EnvironmentOptions extends VariableOptions {
   /** Default: `process.env`. */
   readonly env?: Readonly<Record<string, string | undefined>> | undefined;
+  /**
+   * Variables that name a file whose text is the value: `APP_DB_PASSWORD_FILE=/run/secrets/db` sets what
+   * `APP_DB_PASSWORD` would. `true`: all with the suffix `_FILE`; an array: these. The files are followed. A variable that
+   * is set in both ways is refused. Default false, because a program may have a key such as `log.file`; images that read
+   * such variables name each of them.
+   */
+  readonly files?: boolean | readonly string[] | undefined;
 }
 
 const isText = (value: unknown): boolean => typeof value === 'string';
@@ -59,6 +66,11 @@ export const ENVIRONMENT_OPTIONS = {
     'an object such as process.env',
     (value) => typeof value === 'object' && value !== null,
   ),
+  files: matching<boolean | readonly string[]>(
+    false,
+    'a boolean, or an array of names of variables',
+    (value) => typeof value === 'boolean' || (Array.isArray(value) && value.every(isText)),
+  ),
 };
 
 /**
@@ -74,10 +86,10 @@ export function environmentValues(
     transform,
     allowEmpty,
     env,
-  }: ReturnType<typeof resolveOptions<typeof ENVIRONMENT_OPTIONS>>,
+  }: Omit<ReturnType<typeof resolveOptions<typeof ENVIRONMENT_OPTIONS>>, 'files'>,
   source: string,
   isWhole = false,
-): Reading {
+): ReturnType<typeof nestedValues> & Pick<Reading, 'warnings'> {
   const empty: string[] = [];
   const links: string[] = [];
   const entries = Object.entries(env ?? process.env).flatMap(([name, text]): NamedEntry[] => {

@@ -145,9 +145,9 @@ export class LoadedSource {
 
   /** The layer of the configuration. @param newest whether to use the pending values, if there are any */
   layer(newest: boolean): Layer {
-    const { values, placeOf } = newest ? this.#newest : this.#accepted;
+    const { values, placeOf, fileOf } = newest ? this.#newest : this.#accepted;
     const { ignoresCase, namesKeys, setsPaths } = this.#reader;
-    return { source: this.name, values, ignoresCase, namesKeys, setsPaths, placeOf };
+    return { source: this.name, values, ignoresCase, namesKeys, setsPaths, placeOf, fileOf };
   }
 
   /** Accepts the newest values into the configuration. */

@@ -10,6 +10,8 @@ export interface Reading {
   readonly values: ConfigMap;
   /** Undefined: no place is known. */
   readonly placeOf?: PlaceOf | undefined;
+  /** The file that the value with this path comes from; undefined if it is the source as a whole. */
+  readonly fileOf?: ((path: readonly string[]) => string | undefined) | undefined;
   readonly warnings?: readonly ConfigWarning[] | undefined;
 }
 
@@ -50,7 +52,7 @@ export function mergeLayers(
   for (const layer of layers) {
     const refuse: Refuse = (path, message) =>
       void problems.push(problemAt('ERR_CONFIG_PARSE', layer.source, message, { path }));
-    const known = { values, schema: schemaKeys(schema) };
+    const known = { values: [values], schema: schemaKeys(schema) };
     const spelled = layer.ignoresCase ? { ...layer, values: spelledAs(layer.values, known, refuse) } : layer;
     values = mergedMap(values, spelled.values, [], layer.setsPaths ? refuse : undefined);
     merged.push(spelled);

@@ -1,7 +1,9 @@
-import { configMapOf, isMap, keyProblem, type ConfigMap } from './config-value.js';
+import { configMapOf, keyProblem, setAt, type ConfigMap } from './config-value.js';
 import { foldedKey } from './spelling.js';
 import { configError } from './problems.js';
 import { placesIn, type PlaceOf } from './places.js';
+
+const TAKEN = 'another one sets this key, or a key above or below it';
 
 /** A key before it is split, its value, and its name in messages. */
 export interface NamedEntry {
@@ -20,7 +22,12 @@ export function nestedValues(
   entries: readonly NamedEntry[],
   delimiter: string,
   source: string,
-): { readonly values: ConfigMap; readonly placeOf: PlaceOf } {
+): {
+  readonly values: ConfigMap;
+  readonly placeOf: PlaceOf;
+  /** The name that sets the value with this path. */
+  readonly nameOf: (path: readonly string[]) => string | undefined;
+} {
   const values = {};
   const pathOf = ({ key }: NamedEntry): readonly string[] =>
     delimiter === '' ? [key] : key.split(delimiter);
@@ -28,33 +35,25 @@ export function nestedValues(
     const { name, value } = entry;
     const path = pathOf(entry);
     const copy = configMapOf({ [name]: value }, source)[name];
-    const problem = keyProblem(path) ?? put(values, path, copy);
+    const problem = keyProblem(path) ?? (setAt(values, path, copy) ? undefined : TAKEN);
     if (problem !== undefined) {
       throw configError('ERR_CONFIG_PARSE', source, `${name}: ${problem}`, { path });
     }
   }
-  const placeOf: PlaceOf = async (path) => {
-    // A lower layer may spell the keys differently.
-    const sets = (keys: readonly string[]): boolean =>
-      keys.every((key, depth) => foldedKey(key) === foldedKey(path[depth] ?? ''));
-    const entry = entries.find((each) => sets(pathOf(each)));
-    if (!entry) return undefined;
-    return { name: entry.name, ...(await placesIn(entry.value)?.(path.slice(pathOf(entry).length))) };
+  /** The entry that sets this path or one above it, and how many keys of the path it sets; lower layers may spell them differently. */
+  const entryOf = (path: readonly string[]): readonly [NamedEntry, length: number] | undefined => {
+    for (const separator of ['\0', '']) {
+      const heads = path.map((_, at) => foldedKey(path.slice(0, at + 1).join(separator)));
+      for (const entry of entries) {
+        const at = heads.indexOf(foldedKey(pathOf(entry).join(separator)));
+        if (at >= 0) return [entry, at + 1];
+      }
+    }
+    return undefined;
   };
-  return { values, placeOf };
-}
-
-/** Sets a value, creating missing maps. Returns a description of the problem, if there is one. */
-function put(map: Record<string, unknown>, path: readonly string[], value: unknown): string | undefined {
-  const problem = 'another one sets this key, or a key above or below it';
-  let target = map;
-  for (const key of path.slice(0, -1)) {
-    const below = Object.hasOwn(target, key) ? target[key] : (target[key] = {});
-    if (!isMap(below)) return problem;
-    target = below;
-  }
-  const last = path.at(-1) ?? '';
-  if (Object.hasOwn(target, last)) return problem;
-  target[last] = value;
-  return undefined;
+  const placeOf: PlaceOf = async (path) => {
+    const [entry, length] = entryOf(path) ?? [];
+    return entry && { name: entry.name, ...(await placesIn(entry.value)?.(path.slice(length))) };
+  };
+  return { values, placeOf, nameOf: (path) => entryOf(path)?.[0].name };
 }

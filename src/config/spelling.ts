@@ -1,67 +1,124 @@
 /** How the names of variables and arguments are spelled as keys. */
-import { isMap, type ConfigMap, type ConfigValue } from './config-value.js';
+import { isMap, setAt, type ConfigMap, type ConfigValue } from './config-value.js';
 import type { SchemaKeys } from './json-schema.js';
 
-/** The keys that are known at one path: those of lower layers, and those of the schema. */
-interface KnownKeys {
-  readonly values: ConfigValue | undefined;
+/** What is known at one path: of other layers, and of the schema. */
+export interface Known {
+  readonly values: readonly ConfigValue[];
   readonly schema: SchemaKeys;
 }
 
-/** Called with the path of a key that two names set. */
-type Refuse = (path: readonly string[], message: string) => void;
+/** More paths, and deeper ones, than in any configuration that people write. */
+const MAX_PATHS = 2_000;
+const MAX_KEYS = 10;
+
+const TWICE = 'it is set twice, by names that differ in case, dashes or underscores';
 
 /**
- * `map` with its keys spelled like known ones. Of several known keys, the one whose spelling is the same is meant, then the one
- * that differs only in case and dashes, then the one that also differs in underscores, unless that is ambiguous.
+ * `map` with its keys spelled like known ones. A name means, in this order, the key that is spelled
+ *
+ * |                                                          | as in                            |
+ * |----------------------------------------------------------|----------------------------------|
+ * | the same                                                 | `log_level` for `log_level`      |
+ * | the same but for case and dashes                         | `loglevel` for `logLevel`        |
+ * | the same but for case, dashes and underscores            | `log_level` for `log-level`      |
+ * | so, with the keys of nested maps one after another       | `log_level` for `level` in `log` |
+ *
+ * Several that are alike are as good as none.
+ * @param refuse is called with the path of a key that two names set
  */
 export function spelledAs(
   map: ConfigMap,
-  known: KnownKeys,
-  refuse: Refuse,
-  path: readonly string[] = [],
+  known: Known,
+  refuse: (path: readonly string[], message: string) => void,
 ): ConfigMap {
-  const spellingOf = spellingsAmong([...namesIn(known.values), ...known.schema.names]);
-  const spelled = new Map<string, ConfigValue>();
-  for (const [name, value] of Object.entries(map)) {
-    const key = spellingOf(name);
-    const below = { values: memberOf(known.values, key), schema: known.schema.at(key) };
-    const given = isMap(value) ? spelledAs(value, below, refuse, [...path, key]) : value;
-    const before = spelled.get(key);
-    if (isMap(before) && isMap(given)) spelled.set(key, { ...before, ...given });
-    else if (before === undefined) spelled.set(key, given);
-    else refuse([...path, key], TWICE);
+  const spelled: Record<string, unknown> = {};
+  for (const [path, value] of spelledLeaves(map, known)) {
+    if (!setAt(spelled, path, value)) refuse(path, TWICE);
   }
-  return Object.fromEntries(spelled);
+  return spelled as ConfigMap;
 }
 
-const TWICE = 'it is set twice, by names that differ in case, dashes or underscores';
+function* spelledLeaves(
+  map: ConfigMap,
+  known: Known,
+  path: readonly string[] = [],
+): Generator<readonly [path: readonly string[], value: ConfigValue]> {
+  const keysFor = spellingsAmong(known);
+  for (const [name, value] of Object.entries(map)) {
+    const keys = keysFor(name);
+    if (isMap(value)) yield* spelledLeaves(value, keys.reduce(knownBelow, known), [...path, ...keys]);
+    else yield [[...path, ...keys], value];
+  }
+}
+
+/** Finds the keys that a name means. */
+function spellingsAmong(known: Known): (name: string) => readonly string[] {
+  const exact = new Set(namesIn(known));
+  const names = [...exact].map((name) => [name]);
+  const finders = [withoutDashes, foldedKey].map((fold) => uniqueBy(fold, () => names));
+  finders.push(uniqueBy(foldedKey, () => knownPaths(known)));
+  return (name) => {
+    if (exact.has(name)) return [name];
+    for (const find of finders) {
+      const found = find(name);
+      if (found) return found;
+    }
+    return [name];
+  };
+}
+
+/** Finds the only path that is the same as a name once both are folded. */
+function uniqueBy(
+  fold: (key: string) => string,
+  paths: () => Iterable<readonly string[]>,
+): (name: string) => readonly string[] | undefined {
+  let found: Map<string, readonly string[] | undefined> | undefined;
+  return (name) => {
+    if (!found) {
+      found = new Map();
+      for (const path of paths()) {
+        const folded = fold(path.join(''));
+        found.set(folded, found.has(folded) ? undefined : path);
+      }
+    }
+    return found.get(fold(name));
+  };
+}
 
 /** A key regardless of case, dashes and underscores. */
 export function foldedKey(key: string): string {
   return key.toLowerCase().replaceAll(/[-_]/g, '');
 }
 
-const withoutDashes = (key: string): string => key.toLowerCase().replaceAll('-', '');
+function withoutDashes(key: string): string {
+  return key.toLowerCase().replaceAll('-', '');
+}
 
-function spellingsAmong(names: readonly string[]): (name: string) => string {
-  const exact = new Set(names);
-  const byFold = [withoutDashes, foldedKey].map((fold) => {
-    const spellings = new Map<string, string | undefined>();
-    for (const name of exact) spellings.set(fold(name), spellings.has(fold(name)) ? undefined : name);
-    return (name: string) => (spellings.has(fold(name)) ? { name: spellings.get(fold(name)) } : undefined);
-  });
-  return (name) => {
-    if (exact.has(name)) return name;
-    const [found] = byFold.map((find) => find(name)).filter((each) => each !== undefined);
-    return found?.name ?? name;
+/** The first of many paths at which something is known, those of maps included. */
+export function* knownPaths(known: Known): Generator<readonly string[]> {
+  let left = MAX_PATHS;
+  const pathsBelow = function* (at: Known, path: readonly string[]): Generator<readonly string[]> {
+    if (path.length === MAX_KEYS) return;
+    // An index of a list is no name.
+    const maps = { ...at, values: at.values.filter((value) => isMap(value)) };
+    for (const name of new Set(namesIn(maps))) {
+      if (left === 0) return;
+      left -= 1;
+      yield [...path, name];
+      yield* pathsBelow(knownBelow(maps, name), [...path, name]);
+    }
   };
+  yield* pathsBelow(known, []);
 }
 
-function namesIn(values: ConfigValue | undefined): readonly string[] {
-  return isMap(values) || Array.isArray(values) ? Object.keys(values) : [];
+/** What is known below a key. */
+export function knownBelow({ values, schema }: Known, key: string): Known {
+  const members = values.filter((value) => Object.hasOwn(Object(value) as object, key));
+  return { values: members.map((value) => (value as ConfigMap)[key] as ConfigValue), schema: schema.at(key) };
 }
 
-function memberOf(values: ConfigValue | undefined, key: string): ConfigValue | undefined {
-  return namesIn(values).includes(key) ? (values as ConfigMap)[key] : undefined;
+function namesIn({ values, schema }: Known): readonly string[] {
+  const containers = values.filter((value) => isMap(value) || Array.isArray(value));
+  return [...containers.flatMap((value) => Object.keys(value as object)), ...schema.names];
 }

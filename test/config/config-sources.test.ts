@@ -232,10 +232,10 @@ test.each<[string, Record<string, string>, Parameters<typeof spelledBy>[1], stri
     'APP_POOL_MX sets "pool_mx", a key that neither the schema nor another source has; the nearest one is "poolMax"',
   ],
   [
-    'one without the delimiter',
+    'one that may mean two keys',
     { APP_LOG_LEVEL: 'x' },
-    { validate: POOL },
-    'APP_LOG_LEVEL sets "log_level", a key that neither the schema nor another source has; the nearest one is "log.level", whose parts the delimiter separates',
+    { values: { log: { level: 'a' }, logs: 1, 'lo-g': { level: 'b' } } },
+    'APP_LOG_LEVEL sets "log_level", a key that neither the schema nor another source has; the nearest one is "lo-g.level"',
   ],
   [
     'one that is like no other',

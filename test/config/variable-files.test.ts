@@ -1,0 +1,114 @@
+import { ConfigLoader, type ConfigError } from 'resilient-watcher/config';
+import { KubeletVolume } from 'resilient-watcher/testing';
+import { expect, onTestFinished, test } from 'vitest';
+import { join } from 'node:path';
+import { mkdirSync, writeFileSync } from 'node:fs';
+
+import { temporaryDirectory } from '../support/temporary-directory.js';
+
+const SECRET = 'hunter2-hunter2';
+
+function loaderOf(env: Record<string, string>, files: boolean | readonly string[] = true): ConfigLoader {
+  const loader = new ConfigLoader({
+    sources: [{ values: { db: { password: '', user: 'app' } } }, { env: { prefix: 'APP_', env, files } }],
+  });
+  onTestFinished(() => loader.close());
+  return loader;
+}
+
+function secretFile(text: string): string {
+  const path = join(temporaryDirectory(), 'password');
+  writeFileSync(path, text);
+  return path;
+}
+
+test('a variable with the suffix _FILE sets the key to the text of the file, without the line ends at its end', async () => {
+  const path = secretFile(` ${SECRET} \r\n\n`);
+  const loader = loaderOf({ APP_DB_PASSWORD_FILE: path, APP_DB__USER: 'root' });
+  expect(await loader.load()).toEqual({ db: { password: ` ${SECRET} `, user: 'root' } });
+  expect(loader.describe()).toEqual([
+    expect.objectContaining({ path: ['db', 'password'], source: `${path} (APP_DB_PASSWORD_FILE)` }),
+    expect.objectContaining({ path: ['db', 'user'], source: 'environment APP_*' }),
+  ]);
+  expect(`${loader.describe('text')}${JSON.stringify(loader.status())}`).not.toContain(SECRET);
+});
+
+test('the file is followed, and its last good text stays while it is missing', async () => {
+  const mount = join(temporaryDirectory(), 'secret');
+  mkdirSync(mount);
+  const volume = new KubeletVolume(mount);
+  volume.publish({ password: 'one\n' });
+  const loader = loaderOf({ APP_DB_PASSWORD_FILE: join(mount, 'password') });
+  await loader.load();
+  const next = (event: 'change' | 'unreadable'): Promise<unknown> =>
+    new Promise((resolve) => void loader.once(event, resolve));
+  const changed = next('change');
+  volume.publish({ password: 'two\n' });
+  expect(await changed).toMatchObject({ current: { db: { password: 'two' } }, paths: [['db', 'password']] });
+  const unreadable = next('unreadable');
+  volume.publish({ other: 'x' });
+  expect(await unreadable).toMatchObject({ source: 'environment APP_*' });
+  expect(loader.current).toEqual({ db: { password: 'two', user: 'app' } });
+  const back = next('change');
+  volume.publish({ password: 'three' });
+  expect(await back).toMatchObject({ current: { db: { password: 'three' } } });
+});
+
+test.each<[string, Record<string, string>, (path: string) => string]>([
+  [
+    'that is set in both ways',
+    { APP_DB_PASSWORD: 'x' },
+    () =>
+      'APP_DB_PASSWORD and APP_DB_PASSWORD_FILE are both set, and both set the same key: unset one of them',
+  ],
+  [
+    'whose file is missing',
+    { APP_DB_PASSWORD_FILE: '/no/such/file' },
+    () => 'APP_DB_PASSWORD_FILE: /no/such/file: no such file',
+  ],
+])('a variable %s is refused by name', async (_, env, message) => {
+  const path = secretFile(SECRET);
+  const loader = loaderOf({ APP_DB_PASSWORD_FILE: path, ...env });
+  const { problems } = (await loader.load().catch((error: unknown) => error)) as ConfigError;
+  expect(problems.map((problem) => problem.message)).toEqual([
+    expect.stringContaining(`environment APP_*: ${message(path)}`),
+  ]);
+});
+
+test('a message about such a value names the variable and not the value', async () => {
+  const path = secretFile(SECRET);
+  const validate = (): never => {
+    throw Object.assign(new Error(SECRET), { issues: [{ message: SECRET, path: ['db', 'password'] }] });
+  };
+  const env = { APP_DB_PASSWORD_FILE: path };
+  const sources = [{ values: { db: { password: '' } } }, { env: { prefix: 'APP_', env, files: true } }];
+  const loader = new ConfigLoader({ sources, validate });
+  const { message } = (await loader.load().catch((error: unknown) => error)) as ConfigError;
+  expect(message).toContain('environment APP_*: db.password (set by APP_DB_PASSWORD_FILE): ');
+  expect(message).not.toContain(SECRET);
+});
+
+test('such a variable is text unless the option asks for it, and an array names those that are files', async () => {
+  const path = secretFile(SECRET);
+  const env = { APP_LOG__FILE: '/var/log/app', APP_DB_PASSWORD_FILE: path };
+  expect(await loaderOf(env, false).load()).toMatchObject({
+    log: { file: '/var/log/app' },
+    db_password_file: path,
+  });
+  expect(await loaderOf(env, ['APP_DB_PASSWORD_FILE']).load()).toEqual({
+    log: { file: '/var/log/app' },
+    db: { password: SECRET, user: 'app' },
+  });
+  expect(() => loaderOf(env, [7] as never)).toThrow(
+    'option "files" must be a boolean, or an array of names of variables',
+  );
+});
+
+test('after close() no file is watched any more, and the loader cannot be told of a change', async () => {
+  const path = secretFile('one');
+  const loader = loaderOf({ APP_DB_PASSWORD_FILE: path });
+  await loader.load();
+  await loader.close();
+  writeFileSync(path, 'two');
+  expect(loader.current).toMatchObject({ db: { password: 'one' } });
+});
