@@ -72,7 +72,7 @@ export interface TokenRefresherOptions {
   readonly sinkTimeoutMs?: number | undefined;
   /** The number of consecutive failures that make the refresher unhealthy; default 3, after some 20 to 70 s. */
   readonly unhealthyAfter?: number | undefined;
-  /** Whether waiting keeps the process alive; default true. */
+  /** Whether waiting keeps the process alive; default true with `sinks`, and false if it only hands out the token. */
   readonly persistent?: boolean | undefined;
   /** Closes the refresher when it aborts. */
   readonly signal?: AbortSignal | undefined;
@@ -118,7 +118,7 @@ const OPTIONS = {
   attemptTimeoutMs: milliseconds(10_000, { min: 1 }),
   sinkTimeoutMs: milliseconds(30_000, { min: 1 }),
   unhealthyAfter: number(3, { min: 1 }),
-  persistent: flag(true),
+  persistent: optional(flag(true)),
   ...PORT_OPTIONS,
   tokenFileOptions: matching<TokenFileOptions>({}, 'an object', isPlainObject),
   fs: fileSystem(...READING_CALLS),
@@ -139,12 +139,13 @@ export function resolveRefresherOptions(given: TokenRefresherOptions) {
     throw new TypeError('TokenRefresher: give "schedule" or "refreshIntervalMs", not both');
   }
   refuseAbove('TokenRefresher', given, options, 'retryDelayMs', 'maxRetryDelayMs');
-  const { tokenFile, retryDelayMs, maxRetryDelayMs, random } = options;
+  const { tokenFile, retryDelayMs, maxRetryDelayMs, random, sinks, persistent = sinks.length > 0 } = options;
   if (tokenFile === false && given.tokenFileOptions !== undefined) {
     throw new TypeError('TokenRefresher: option "tokenFileOptions" has no effect with "tokenFile: false"');
   }
   return {
     ...options,
+    persistent,
     /** After failures of a request or a sink. */
     retryDelays: { firstDelayMs: retryDelayMs, maxDelayMs: maxRetryDelayMs, random },
     tokenFile: tokenFile === false ? tokenFile : checkPath('TokenRefresher', 'option "tokenFile"', tokenFile),

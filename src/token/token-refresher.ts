@@ -1,5 +1,6 @@
 import { dateOrNull } from '../core/ports/clock.js';
 import { asPart, Component } from '../core/lifecycle/component.js';
+import { holdProcess } from '../core/lifecycle/keep-alive.js';
 import { withDeadline } from '../core/scheduling/deadline.js';
 import { ClosedError, ListenerError } from '../core/errors/errors.js';
 import { TokenError } from '../core/errors/token-error.js';
@@ -326,7 +327,7 @@ export class TokenRefresher
       : new TokenError('ERR_TOKEN_UNAVAILABLE', 'There is no token yet', { cause });
   }
 
-  /** Settles with the attempt in progress, or else with the next one. The promise may be ignored. */
+  /** Settles with the attempt in progress, or else with the next one; until then it keeps the process alive. It may be ignored. */
   #nextOutcome(): Promise<ServiceAccountToken> {
     try {
       this.throwIfClosed();
@@ -335,7 +336,7 @@ export class TokenRefresher
     } catch (error) {
       return markHandled(Promise.reject(error as Error));
     }
-    return this.#outcome.promise;
+    return markHandled(this.#outcome.promise.finally(holdProcess()));
   }
 
   /** The newest projected token. */

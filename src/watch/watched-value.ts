@@ -32,7 +32,16 @@ import { WATCHER_OPTION_NAMES, type ResilientWatcherOptions } from './watcher-op
 import type { Degradation, Readable, Recovery, Unreadable } from '../core/lifecycle/events.js';
 
 /** Common options of values from watched files: those of `ResilientWatcher` that apply to a few small files. */
-export type WatchedValueOptions = Omit<ResilientWatcherOptions, (typeof NOT_FOR_VALUES)[number]>;
+export interface WatchedValueOptions extends Omit<
+  ResilientWatcherOptions,
+  (typeof NOT_FOR_VALUES)[number] | 'persistent'
+> {
+  /**
+   * Whether watching keeps the process alive. Default false: a program that has nothing to do but to use the value ends when
+   * its work is done. Set it to true if its only work is to listen to `change`.
+   */
+  readonly persistent?: boolean | undefined;
+}
 
 /** Common events of values from watched files. No event's string, JSON or `inspect` form contains a secret. */
 export interface WatchedValueEvents<T> extends ComponentEvents {
@@ -144,8 +153,8 @@ export abstract class WatchedValue<
 
   protected constructor(given: WatchedValueSettings<Status>) {
     const { kind, noun, path, maxBytes, options, description } = given;
-    const { signal, clock = systemClock, ...watcherOptions } = options;
-    const settings = { ...watcherOptions, clock, maxContentBytes: maxBytes };
+    const { signal, clock = systemClock, persistent = false, ...watcherOptions } = options;
+    const settings = { ...watcherOptions, clock, persistent, maxContentBytes: maxBytes };
     const watcher = new ResilientWatcher(path, settings);
     super({ kind, name: watcher.name, signal, clock, description });
     this.path = watcher.path;
