@@ -8,6 +8,7 @@
  * | is larger, or contents are not wanted                   | inode and timestamps stand for its content |
  * | is no longer a regular file, or is gone                 | the result is undefined                    |
  * | outgrows `maxContentBytes` while it is read             | the same: it may have lost its name since  |
+ * | reports no size, as in /proc, and is larger             | inode and timestamps stand for its content |
  */
 import type { BigIntStats } from 'node:fs';
 
@@ -59,7 +60,14 @@ export function* fileAt(
   const reading = yield* disk.read(place.realPath, keptOfThis === 'identities' ? -1 : maxContentBytes, stat);
   if (!reading?.stat.isFile()) return undefined;
   const { stat: found, bytes, isSteady } = reading;
-  if (!bytes) return stat ? undefined : yield* unreadFile(place, found, disk);
+  if (!bytes) {
+    const hasNoSize = keptOfThis !== 'identities' && found.size === 0n;
+    if (stat && !hasNoSize) return undefined;
+    const unread = yield* unreadFile(place, found, disk, false, hasNoSize ? maxContentBytes + 1 : undefined);
+    return known && FileSnapshot.haveSameContent(known, unread) && stampAt(place, known, 'identities')
+      ? known
+      : unread;
+  }
   const digest = kept === 'contents' ? undefined : digestOf(bytes);
   const isSame = known && (digest ? known.digest === digest : FileSnapshot.bytesOf(known)?.equals(bytes));
   if (isSame && isSteady && before && isUnchanged(found, before.inode)) {
@@ -71,14 +79,19 @@ export function* fileAt(
   return yield* fileOf(place, found, how, { content, digest, size: bytes.length }, disk);
 }
 
-/** A file that is compared by inode and timestamps. @param hasFailed whether it should have been read. */
+/**
+ * A file that is compared by inode and timestamps.
+ * @param hasFailed whether it should have been read.
+ * @param size for a file that does not report its size, how much of it was read.
+ */
 export function* unreadFile(
   place: FilePlace,
   stat: BigIntStats,
   disk: Disk,
   hasFailed = false,
+  size = Number(stat.size),
 ): Steps<FileSnapshot> {
-  const rest = { content: undefined, digest: statDigest(stat), size: Number(stat.size) };
+  const rest = { content: undefined, digest: statDigest(stat), size };
   return yield* fileOf(place, stat, { isSteady: true, timestampsAreReliable: true, hasFailed }, rest, disk);
 }
 

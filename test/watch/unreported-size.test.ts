@@ -1,0 +1,60 @@
+/** Files that report no size, as those of `/proc` and of some FUSE file systems. */
+import { symlinkSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+
+import { readVolume, ResilientWatcher } from 'resilient-watcher';
+import { FakeClock } from 'resilient-watcher/testing';
+import { expect, onTestFinished, test } from 'vitest';
+
+import type { FileSystem } from '../../src/core/ports/file-system.js';
+import { fsWith, type Called } from '../support/intercepted-fs.js';
+import { temporaryDirectory } from '../support/temporary-directory.js';
+
+const unsized = ({ make }: Called): unknown => {
+  const stat = make() as { isFile(): boolean } | undefined;
+  return stat?.isFile() ? Object.assign(stat, { size: 0n }) : stat;
+};
+const fsWithoutSizes = (): FileSystem => fsWith({ lstat: unsized, fstat: unsized });
+
+const maxContentBytes = 1_000;
+
+test.each<[string, (directory: string) => ConstructorParameters<typeof ResilientWatcher>]>([
+  ['file', (directory) => [join(directory, 'large')]],
+  ['link to it', (directory) => [join(directory, 'link')]],
+  ['group', (directory) => [[join(directory, 'large'), join(directory, 'small')]]],
+  ['directory', (directory) => [directory]],
+  ['tree', (directory) => [directory, { recursive: true }]],
+])('a file without a size that is larger than the limit is a limit: %s', async (_, argumentsFor) => {
+  const directory = temporaryDirectory();
+  writeFileSync(join(directory, 'large'), 'x'.repeat(100_000));
+  writeFileSync(join(directory, 'small'), 'small');
+  symlinkSync('large', join(directory, 'link'));
+  const [path, options] = argumentsFor(directory);
+  const clock = new FakeClock();
+  const watcher = new ResilientWatcher(path, { ...options, fs: fsWithoutSizes(), clock, maxContentBytes });
+  onTestFinished(() => watcher.close());
+  const heard: string[] = [];
+  watcher.on('unreadable', ({ error }) => heard.push(error.message));
+  watcher.on('change', ({ cause }) => heard.push(cause));
+  await watcher.start();
+  for (let turn = 0; turn < 3; turn += 1) {
+    await clock.advance(5_000);
+    await watcher.check();
+  }
+  expect(heard).toEqual(['start']);
+  const files = [...(watcher.current?.files.values() ?? [])];
+  const large = files.find(({ content }) => content === undefined);
+  expect(large?.size).toBeGreaterThan(maxContentBytes);
+  const others = files.filter(({ realPath }) => realPath !== large?.realPath);
+  expect(others.every(({ content }) => String(content) === 'small')).toBe(true);
+  const { kind } = watcher.current ?? {};
+  if (kind === 'directory' || kind === 'tree')
+    expect(watcher.status().warnings.map(({ code }) => code)).toEqual(['limit']);
+});
+
+test('a file without a size that is within the limit has its content', async () => {
+  const directory = temporaryDirectory();
+  writeFileSync(join(directory, 'small'), 'small');
+  const { files } = await readVolume(directory, { fs: fsWithoutSizes(), maxContentBytes });
+  expect(String(files.get('small')?.content)).toBe('small');
+});
