@@ -214,6 +214,17 @@ describe('the source tree', () => {
   });
 });
 
+test('node:buffer, node:fs and node:util are imported by one file, which says why', () => {
+  const wrong = files.filter(
+    (file) =>
+      file !== 'core/ports/builtins.ts' &&
+      // What a test uses is not loaded by a program.
+      !file.startsWith('testing/') &&
+      /import (?!type)[^;]*'node:(buffer|fs|util)'/.test(codeOf(src, file)),
+  );
+  expect(wrong).toEqual([]);
+});
+
 test('what a platform lacks is not imported by name, which would end a program there before its first line', () => {
   const LACKING = /^([gs]et(e?[ug]id|groups)|initgroups|execve)$/;
   const wrong = SOURCES.flatMap(([name, folder]) =>

@@ -1,5 +1,4 @@
-import { parseArgs } from 'node:util';
-
+import { nodeUtil } from '../core/ports/builtins.js';
 import { isPlainObject, matching, resolveOptions } from '../core/options/options.js';
 import type { Reading } from './merge.js';
 import { nestedValues } from './nested-values.js';
@@ -79,5 +78,5 @@ function parsed({
   // Without options, `parseArgs` would make a key of each letter behind a single dash.
   const taken = strict ? [...args] : args.filter((arg) => !/^-[^-]/.test(arg));
   const config = { args: taken, strict, allowPositionals: true, allowNegative: true };
-  return parseArgs(strict ? { ...config, options } : config).values;
+  return nodeUtil.parseArgs(strict ? { ...config, options } : config).values;
 }

@@ -1,6 +1,6 @@
-import { isUtf8 } from 'node:buffer';
 import { extname } from 'node:path';
 
+import { isUtf8 } from '../core/ports/builtins.js';
 import { checkPath, divideOptions, flag, matching, nonEmptyString } from '../core/options/options.js';
 import { Globs, patterns, type IgnorePattern } from '../fs/globs.js';
 import { isMap, type ConfigMap } from './config-value.js';

@@ -1,6 +1,7 @@
 /** The calls of `node:fs` that reading needs, and combinations of them. */
-import { constants, type BigIntStats, type Dirent } from 'node:fs';
+import type { BigIntStats, Dirent } from 'node:fs';
 
+import { constants } from '../core/ports/builtins.js';
 import { form, type FileSystem, type FileSystemWith } from '../core/ports/file-system.js';
 import { mayHaveLostBytes, pathFromBytes } from '../core/ports/path-bytes.js';
 import { insideTarget, pathForCall } from '../core/ports/platform-path.js';

@@ -1,5 +1,4 @@
-import nodeFileSystem from 'node:fs';
-
+import { nodeFileSystem } from '../core/ports/builtins.js';
 import { systemClock } from '../core/ports/clock.js';
 import { insidePath, told } from '../core/ports/platform-path.js';
 import { checkPath } from '../core/options/options.js';

@@ -1,6 +1,6 @@
 /** The states of a target, as reported to users. */
-import { inspect } from 'node:util';
 
+import { inspect } from '../core/ports/builtins.js';
 import { SLASH } from '../core/ports/platform-path.js';
 import { isUnchanged, NOT_READ, type Inode } from './file-identity.js';
 import type { Kept } from './read-limits.js';

@@ -1,9 +1,9 @@
 import { createPrivateKey, X509Certificate } from 'node:crypto';
 import type { Agent } from 'node:http';
-import { isDeepStrictEqual } from 'node:util';
 
 import type { KubeConfig } from '@kubernetes/client-node';
 
+import { nodeUtil } from '../core/ports/builtins.js';
 import { guardedAgent } from './guarded-agent.js';
 
 /** The transport of client-node: a dispatcher of undici in version 2, an `https.Agent` in version 1. */
@@ -56,7 +56,7 @@ function share(owner: Owner, name: (typeof METHODS)[number]): () => Promise<void
   let current: { readonly key: unknown; readonly pool: Pool | undefined; readonly used: unknown } | undefined;
   owner[name] = (cluster, options) => {
     const key = structuredClone({ cluster, options: { ...options } });
-    if (!isDeepStrictEqual(current?.key, key) && !(current && isMismatched(options))) {
+    if (!nodeUtil.isDeepStrictEqual(current?.key, key) && !(current && isMismatched(options))) {
       void retire(current?.pool);
       if (isAgent) owner.agentCache?.clear();
       const pool = make(cluster, isAgent ? { ...options, keepAlive: true } : options);

@@ -1,7 +1,7 @@
-import nodeFileSystem from 'node:fs';
 import { readlink, realpath, stat } from 'node:fs/promises';
 import { basename, dirname, join, resolve } from 'node:path';
 
+import { nodeFileSystem } from '../core/ports/builtins.js';
 import type { AtomicWriteFileOptions } from '../write/write-options.js';
 import { errnoOf } from '../core/errors/errno.js';
 import { checkPath, flag, PATH_OPTION, required, resolveOptions } from '../core/options/options.js';

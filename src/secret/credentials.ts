@@ -1,6 +1,6 @@
-import { inspect } from 'node:util';
 import { join } from 'node:path';
 
+import { inspect } from '../core/ports/builtins.js';
 import {
   checkPath,
   divideOptions,

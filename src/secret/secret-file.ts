@@ -1,6 +1,4 @@
-import { isUtf8 } from 'node:buffer';
-import { inspect } from 'node:util';
-
+import { inspect, isUtf8 } from '../core/ports/builtins.js';
 import { SecretError } from './secret-error.js';
 import { checkPath, divideOptions, matching } from '../core/options/options.js';
 import { FileSnapshot, type Snapshot } from '../fs/snapshot.js';

@@ -1,6 +1,6 @@
-import { readFileSync } from 'node:fs';
 import { isMainThread } from 'node:worker_threads';
 
+import { nodeFileSystem } from '../core/ports/builtins.js';
 import { addDefaultCa, defaultCaCalls, followDefaultCa, type DefaultCa } from './default-ca.js';
 import { parseCertificates } from './pem.js';
 import { TlsFiles } from './tls-files.js';
@@ -23,7 +23,7 @@ function followEnvironmentCa(): Promise<DefaultCa> | undefined {
   const files = new TlsFiles({ ca: path }, { name: 'RESILIENT_WATCHER_CA', persistent: false });
   try {
     // At once, because the first line of the program may open a connection.
-    addDefaultCa(calls, files, parseCertificates(path, readFileSync(path), 'ERR_TLS_CA'));
+    addDefaultCa(calls, files, parseCertificates(path, nodeFileSystem.readFileSync(path), 'ERR_TLS_CA'));
   } catch {
     // Reported when the bundle is read again.
   }

@@ -9,10 +9,10 @@
  * | other certificates                              | a CA bundle, or the chain of a pair             |
  * | `.crt` and `.pem` without PEM (DER, empty)      | a certificate that cannot be read               |
  */
-import nodeFileSystem from 'node:fs';
 import { readdir } from 'node:fs/promises';
 import { basename, dirname, extname } from 'node:path';
 
+import { nodeFileSystem } from '../core/ports/builtins.js';
 import { systemClock } from '../core/ports/clock.js';
 import { told } from '../core/ports/platform-path.js';
 import { systemRandom } from '../core/ports/random.js';

@@ -1,7 +1,7 @@
 import { hash, type X509Certificate } from 'node:crypto';
 import { createSecureContext, type SecureContext } from 'node:tls';
-import { inspect } from 'node:util';
 
+import { inspect } from '../core/ports/builtins.js';
 import { dateOrNull, isoTime } from '../core/ports/clock.js';
 import {
   digestOfSet,

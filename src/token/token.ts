@@ -1,5 +1,4 @@
-import { inspect } from 'node:util';
-
+import { inspect } from '../core/ports/builtins.js';
 import type { TokenClaims } from '../core/ports/token-client.js';
 import { TokenError } from '../core/errors/token-error.js';
 import { dateOrNull, isoTime, parseTimestamp } from '../core/ports/clock.js';

@@ -1,5 +1,6 @@
-import { constants, type BigIntStats, type Dirent } from 'node:fs';
+import type { BigIntStats, Dirent } from 'node:fs';
 
+import { constants } from '../core/ports/builtins.js';
 import { errnoOf } from '../core/errors/errno.js';
 import type { FileSystem } from '../core/ports/file-system.js';
 import { isOnWindows, pathForCall, told } from '../core/ports/platform-path.js';

@@ -1,5 +1,6 @@
-import { constants, type BigIntStats } from 'node:fs';
+import type { BigIntStats } from 'node:fs';
 
+import { constants } from '../core/ports/builtins.js';
 import { basename, dirname, told } from '../core/ports/platform-path.js';
 import { errnoOf } from '../core/errors/errno.js';
 import { MAX_LINKS } from '../core/ports/file-system.js';

@@ -1,5 +1,6 @@
-import { constants, type BigIntStats } from 'node:fs';
+import type { BigIntStats } from 'node:fs';
 
+import { constants } from '../core/ports/builtins.js';
 import type { Clock } from '../core/ports/clock.js';
 import { PERMISSIONS } from '../core/options/mode.js';
 import { isOnWindows } from '../core/ports/platform-path.js';

@@ -3,9 +3,9 @@
  * `fs.protected_regular` of sysctl). They are applied here whatever the sysctl says: links are resolved in user space,
  * which the kernel does not notice, and a rename over a file is not covered by the kernel's rule at all.
  */
-import nodeFileSystem from 'node:fs';
 import type { BigIntStats } from 'node:fs';
 
+import { nodeFileSystem } from '../core/ports/builtins.js';
 import { readProc } from '../fs/calls.js';
 
 const STICKY = 0o1000n;

@@ -1,7 +1,7 @@
 /** The files to be published in a volume, as they are given and as they are written. */
-import { types } from 'node:util';
 
 import { aMode, isMode } from '../core/options/mode.js';
+import { nodeUtil } from '../core/ports/builtins.js';
 import { isPlainObject } from '../core/options/options.js';
 import { cleanKeys } from '../fs/volume-layout.js';
 import { isOwner, type Owner } from './file-attributes.js';
@@ -57,7 +57,7 @@ export function checkFiles(owner: string, given: unknown, defaults: Defaults): V
 
 /** Undefined for anything else, which could pass for an empty set: an array, a `Set`, an instance of a class. */
 function entriesOf(given: unknown): [string, unknown][] | undefined {
-  if (types.isMap(given)) {
+  if (nodeUtil.types.isMap(given)) {
     const entries = [...given] as [unknown, unknown][];
     return entries.every(([key]) => typeof key === 'string') ? (entries as [string, unknown][]) : undefined;
   }

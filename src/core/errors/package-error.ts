@@ -1,5 +1,4 @@
-import { inspect } from 'node:util';
-
+import { inspect } from '../ports/builtins.js';
 import { errnoOf } from './errno.js';
 import { CodedError, recognize } from './resilient-error.js';
 

@@ -1,10 +1,10 @@
 /**
  * The base of every long-lived class, in which start, close, state, status, events and telemetry work the same way.
  */
-import { inspect } from 'node:util';
 
 import { EventEmitter } from 'eventemitter3';
 
+import { inspect } from '../ports/builtins.js';
 import type { Clock } from '../ports/clock.js';
 import { ClosedError, errorCodeOf, ListenerError } from '../errors/errors.js';
 import { redactError, ResilientError } from '../errors/resilient-error.js';

@@ -2,9 +2,9 @@
  * Reads options: `undefined` means the default, everything is checked once, and the error for a wrong option names it,
  * its value and what is expected. The caller's object is never changed.
  */
-import nodeFileSystem from 'node:fs';
 import { fileURLToPath } from 'node:url';
 
+import { nodeFileSystem } from '../ports/builtins.js';
 import type { FileSystem, FileSystemWith } from '../ports/file-system.js';
 import { systemClock, type Clock } from '../ports/clock.js';
 import { systemRandom, type Random } from '../ports/random.js';

@@ -3,7 +3,7 @@
  * a path by a lone surrogate, U+DC80 to U+DCFF, as in Python's `surrogateescape`: different names stay different,
  * and each can be turned back into its bytes.
  */
-import { isUtf8 } from 'node:buffer';
+import { isUtf8 } from './builtins.js';
 
 const FIRST_ESCAPE = 0xdc00;
 

@@ -1,4 +1,4 @@
-import { inspect } from 'node:util';
+import { inspect } from './builtins.js';
 
 /** The fields of a `TokenCredential`. */
 export interface TokenCredentialFields {

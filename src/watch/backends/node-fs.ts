@@ -14,8 +14,9 @@
  * | EPERM, by which Windows says that it was removed| is closed; a hint to all listeners                  |
  * | any other error                                 | is closed; the backend has failed                   |
  */
-import { watch, type FSWatcher } from 'node:fs';
+import type { FSWatcher } from 'node:fs';
 
+import { nodeFileSystem } from '../../core/ports/builtins.js';
 import { errnoOf, isDenied } from '../../core/errors/errno.js';
 import { mayHaveLostBytes } from '../../core/ports/path-bytes.js';
 import { basename, pathForCall } from '../../core/ports/platform-path.js';
@@ -335,7 +336,7 @@ class Subscription implements WatchSubscription, Listener {
 }
 
 /** Hints from `node:fs.watch`: within a millisecond on a local file system. */
-export const nodeFsBackend = (native: Watch = watch): WatchBackend => ({
+export const nodeFsBackend = (native: Watch = nodeFileSystem.watch): WatchBackend => ({
   name: NAME,
   needsKernelEvents: true,
   subscribe: (sink, { persistent }) => new Subscription(sink, persistent, native),

@@ -3,8 +3,8 @@
  * for everything else: directories that appear later or are replaced, trees that the module can never watch again, and
  * what is not in a tree.
  */
-import { constants, promises } from 'node:fs';
 
+import { constants, nodeFileSystem } from '../../core/ports/builtins.js';
 import { BackendError } from '../../core/errors/backend-error.js';
 import { hasMoved } from '../../core/errors/errno.js';
 import { pathForCall, told } from '../../core/ports/platform-path.js';
@@ -162,7 +162,10 @@ function rootsIn(directories: readonly WatchedDirectory[]): Map<string, WatchedD
 async function errorOf(path: string): Promise<unknown> {
   try {
     const { O_RDONLY, O_DIRECTORY, O_NOFOLLOW } = constants;
-    const directory = await promises.open(pathForCall(path), O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
+    const directory = await nodeFileSystem.promises.open(
+      pathForCall(path),
+      O_RDONLY | O_DIRECTORY | O_NOFOLLOW,
+    );
     await directory.close();
     return undefined;
   } catch (error) {
