@@ -29,7 +29,7 @@ import type { ConfigProblem } from './config-error.js';
 import { ClosedError } from '../core/errors/errors.js';
 import { TargetError } from '../fs/target-error.js';
 import { readerOf } from './config-source.js';
-import type { ConfigMap } from './config-value.js';
+import { digestOf, type ConfigMap } from './config-value.js';
 import { describeKeys, tableOf, type ConfigKey } from './config-description.js';
 import { differingPaths } from './difference.js';
 import { jsonSchemaOf } from './json-schema.js';
@@ -84,7 +84,8 @@ export class ConfigLoader<T = ConfigMap> extends Component<ConfigLoaderEvents<T>
   readonly #sources: readonly LoadedSource[];
   readonly #updates: UpdateSchedule;
   readonly #validation: ValidationOptions<T>;
-  #current: { readonly config: T; readonly at: number } | undefined;
+  #current: { readonly config: T; readonly at: number; readonly layers: readonly Layer[] } | undefined;
+  #digest: { readonly of: readonly Layer[]; readonly text: string } | undefined;
   readonly #reverted = new RevertedSources();
   #reloadedAt: number | null = null;
   #changes = 0;
@@ -128,6 +129,7 @@ export class ConfigLoader<T = ConfigMap> extends Component<ConfigLoaderEvents<T>
       state: this.lifecycleState,
       lastError: this.lastError,
       loadedAt: this.#current?.at ?? null,
+      digest: this.#currentDigest(),
       reloadedAt: this.#reloadedAt,
       changes: this.#changes,
       rejections: this.#rejections,
@@ -358,12 +360,24 @@ export class ConfigLoader<T = ConfigMap> extends Component<ConfigLoaderEvents<T>
     }
   }
 
+  /** Only if somebody asks: it takes time for many values. */
+  #currentDigest(): string | null {
+    const { layers } = this.#current ?? {};
+    if (!layers) return null;
+    if (this.#digest?.of !== layers) {
+      const { values } = mergeLayers(layers, jsonSchemaOf(this.#options.validate));
+      this.#digest = { of: layers, text: digestOf(values) };
+    }
+    return this.#digest.text;
+  }
+
   /** Makes this the current configuration. Returns false if it is the same as before. */
   #use(config: T): boolean {
     const before = this.#current;
     const paths = differingPaths(before ? before.config : {}, config);
     if (before && paths.length === 0) return false;
-    this.#current = { config, at: this.#options.clock.now() };
+    const layers = this.#sources.map((source) => source.layer(false));
+    this.#current = { config, at: this.#options.clock.now(), layers };
     if (before) this.#changes += 1;
     this.dispatch('change', { previous: before?.config, current: config, paths });
     return true;

@@ -2,6 +2,7 @@
 import { isDate } from 'node:util/types';
 
 import { isPlainObject } from '../core/options/options.js';
+import { sha256 } from '../fs/snapshot.js';
 import type { ConfigError } from './config-error.js';
 import { configError } from './problems.js';
 
@@ -137,4 +138,14 @@ export function setAt(map: Record<string, unknown>, path: readonly string[], val
   if (Object.hasOwn(target, last)) return false;
   target[last] = value;
   return true;
+}
+
+/** `sha256:…` of values, whatever the order of their keys. */
+export function digestOf(values: ConfigMap): string {
+  const sorted = (_: string, value: unknown): unknown => {
+    if (typeof value === 'bigint') return `${value}n`;
+    if (!isMap(value)) return value;
+    return Object.fromEntries(Object.entries(value).sort(([one], [other]) => (one < other ? -1 : 1)));
+  };
+  return `sha256:${sha256(JSON.stringify(values, sorted))}`;
 }

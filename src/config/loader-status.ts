@@ -7,6 +7,11 @@ export interface ConfigLoaderStatus extends ComponentStatus {
   readonly state: 'idle' | 'starting' | 'running' | 'closed';
   /** When the current configuration was accepted. */
   readonly loadedAt: number | null;
+  /**
+   * Identifies the values in use, `sha256:…`: two processes with the same digest use the same values, wherever these come from.
+   * Null before the first load.
+   */
+  readonly digest: string | null;
   /** When a load or reload was last successful, even if it changed nothing. */
   readonly reloadedAt: number | null;
   /** Changes of the configuration since it was loaded. */
@@ -46,7 +51,8 @@ export const loaderDescription: StatusDescription<ConfigLoaderStatus> = {
       .map(({ name, problems }) => problems[0]?.message ?? name);
     return { unready: rejected.length > 0 ? `rejected: ${rejected.join('; ')}` : undefined };
   },
-  *metrics({ sources, reloadedAt }) {
+  *metrics({ sources, reloadedAt, digest }) {
+    if (digest !== null) yield flag('config.info', true, { digest });
     yield flag(
       'config.last_reload.successful',
       sources.every(({ state }) => state === 'current'),

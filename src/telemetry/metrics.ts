@@ -49,6 +49,7 @@ export const METRICS = {
     ['loader', 'result'],
     'Loads and reloads of a configuration (accepted, unchanged, rejected, error).',
   ),
+  'config.info': gauge('1', ['loader', 'digest'], 'Identifies the configuration in use: 1 for its digest.'),
   'config.last_reload.successful': gauge(
     '1',
     ['loader'],

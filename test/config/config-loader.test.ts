@@ -292,3 +292,24 @@ test('each load and each update is a traced operation', async () => {
   await scene.pass();
   expect(results).toEqual(['accepted', 'unchanged', 'rejected', 'accepted', 'rejected']);
 });
+
+test('the digest of the status identifies the values in use, whatever their order and source', async () => {
+  const scene = new ConfigScene();
+  scene.write('app.json', { a: 1, b: { c: [1, 2], d: 'x' } });
+  const loader = scene.loader({ sources: [{ provider: scene.file('app.json') }] });
+  const same = scene.loader({ sources: [{ values: { b: { d: 'x', c: [1, 2] } } }, { values: { a: 1 } }] });
+  expect(loader.status().digest).toBeNull();
+  await Promise.all([scene.load(loader), scene.load(same)]);
+  const { digest } = same.status();
+  expect(digest).toMatch(/^sha256:[\da-f]{64}$/);
+  expect(loader.status().digest).toBe(digest);
+  scene.write('app.json', { a: 1, b: { c: [2, 1], d: 'x' } });
+  await scene.pass();
+  expect(loader.status().digest).not.toBe(digest);
+  scene.write('app.json', '{');
+  await scene.pass();
+  expect(loader.status().digest, 'a file that is refused changes nothing').toMatch(/^sha256:/);
+  scene.write('app.json', { b: { d: 'x', c: [1, 2] }, a: 1 });
+  await scene.pass();
+  expect(loader.status().digest).toBe(digest);
+});
