@@ -21,6 +21,7 @@ import { BackendError } from '../core/errors/backend-error.js';
 import type { Clock } from '../core/ports/clock.js';
 import { hasMoved } from '../core/errors/errno.js';
 import type { FileSystem } from '../core/ports/file-system.js';
+import { knownPart } from '../core/ports/path-bytes.js';
 import type { Random } from '../core/ports/random.js';
 import type { Lifetime } from '../core/lifecycle/lifetime.js';
 import { sleep } from '../core/scheduling/sleep.js';
@@ -281,7 +282,10 @@ export class Connection {
     let failure: { readonly error: unknown } | undefined;
     let subscribed: Subscribed | undefined = undefined;
     const sink = {
-      hint: (hint?: Hint) => this.#receiver.hint(name, hint),
+      hint: (hint?: Hint) => {
+        const path = hint?.path === undefined ? undefined : knownPart(hint.path);
+        this.#receiver.hint(name, path === hint?.path ? hint : { ...hint, path });
+      },
       down: (error: unknown) => {
         failure ??= { error };
         const isUsed = this.#state.tag === 'up' && this.#state.subscribed === subscribed;

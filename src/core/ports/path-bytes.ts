@@ -39,6 +39,12 @@ export function bytesForCall(path: string): string | Buffer {
   return Buffer.concat([...parts, Buffer.from(path.slice(from))]);
 }
 
+/** The part of a path whose names are known: up to the directory of the first one that may have lost bytes. */
+export function knownPart(path: string): string {
+  const lost = path.indexOf('\ufffd');
+  return lost < 0 ? path : path.slice(0, Math.max(1, path.lastIndexOf('/', lost)));
+}
+
 /** Whether a name decoded by Node.js may have lost bytes, which it replaces with U+FFFD. */
 export function mayHaveLostBytes(name: string): boolean {
   return name.includes('\ufffd');

@@ -27,7 +27,7 @@ export interface WatchedDirectory {
 export interface Hint {
   /**
    * The absolute path of the changed entry. If that is a directory, anything below it may also have changed. Undefined:
-   * anything may have changed.
+   * anything may have changed. A name with U+FFFD may be one that is not UTF-8, and stands for any entry of its directory.
    */
   readonly path?: string | undefined;
   /**
