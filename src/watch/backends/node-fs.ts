@@ -233,6 +233,7 @@ class Subscription implements WatchSubscription, Listener {
   readonly sink: HintSink;
   readonly persistent: boolean;
   readonly #native: Watch;
+  readonly #isDeep: boolean;
   readonly #table: Table;
   /** The directories of the last call. */
   #directories: readonly WatchedDirectory[] = [];
@@ -244,8 +245,9 @@ class Subscription implements WatchSubscription, Listener {
   readonly #watched = new Map<string, { readonly directory: WatchedDirectory; readonly since: object }>();
   #isClosed = false;
 
-  constructor(sink: HintSink, persistent: boolean, native: Watch) {
+  constructor(sink: HintSink, persistent: boolean, native: Watch, isDeep: boolean) {
     this.sink = sink;
+    this.#isDeep = isDeep;
     this.persistent = persistent;
     this.#native = native;
     this.#table = tableOf(native);
@@ -296,6 +298,10 @@ class Subscription implements WatchSubscription, Listener {
   /** Returns the paths where something may have been missed since the last call. */
   #watch(directory: WatchedDirectory): readonly string[] {
     const { path, entries, isAncestor, isFile } = directory;
+    if (this.#isDeep && entries && (isAncestor === true || path === '/')) {
+      this.#leave(path);
+      return NOTHING;
+    }
     const shared = this.#table.get(path) ?? new DirectoryWatch(path, this.#native);
     let since: object;
     try {
@@ -335,9 +341,16 @@ class Subscription implements WatchSubscription, Listener {
   }
 }
 
-/** Hints from `node:fs.watch`: within a millisecond on a local file system. */
-export const nodeFsBackend = (native: Watch = nodeFileSystem.watch): WatchBackend => ({
+/**
+ * Hints from `node:fs.watch`: within a millisecond on a local file system.
+ * @param isDeep whether a native watch hears of everything below its directory, as FSEvents does on macOS: that of an ancestor
+ * would be woken by the events of the whole disk, so what happens to ancestors is left to the resync.
+ */
+export const nodeFsBackend = (
+  native: Watch = nodeFileSystem.watch,
+  isDeep = process.platform === 'darwin',
+): WatchBackend => ({
   name: NAME,
   needsKernelEvents: true,
-  subscribe: (sink, { persistent }) => new Subscription(sink, persistent, native),
+  subscribe: (sink, { persistent }) => new Subscription(sink, persistent, native, isDeep),
 });

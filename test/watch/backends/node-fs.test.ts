@@ -167,27 +167,49 @@ test('a watch that is opened again stays open if those who are notified leave at
   await hint;
 });
 
-test('a directory that is removed on Windows, which is an EPERM of its watch, is a hint and opened again', async () => {
-  const opened: FSWatcher[] = [];
-  const open = (): FSWatcher => {
+/** Native watches that report only what a test says, in the order in which they are opened. */
+function nativeWatches(): {
+  readonly open: (path: unknown) => FSWatcher;
+  readonly opened: [path: string, native: FSWatcher][];
+} {
+  const opened: [string, FSWatcher][] = [];
+  const open = (path: unknown): FSWatcher => {
+    const self = (): FSWatcher => native;
     const native = Object.assign(new EventEmitter(), {
       close: () => undefined,
-      ref: () => native,
-      unref: () => native,
-    }) as unknown as FSWatcher;
-    opened.push(native);
+      ref: self,
+      unref: self,
+    }) as FSWatcher;
+    opened.push([String(path), native]);
     return native;
   };
+  return { open, opened };
+}
+
+test('a directory that is removed on Windows, which is an EPERM of its watch, is a hint and opened again', async () => {
+  const { open, opened } = nativeWatches();
   const directory = temporaryDirectory();
   const { subscription, hinted } = await subscribe({ backend: nodeFsBackend(open), native: true });
   const directories = [directoryAt(directory)];
   await subscription.setDirectories(directories);
   const hint = hinted();
-  opened[0]?.emit(
+  opened[0]?.[1].emit(
     'error',
     Object.assign(new Error('EPERM: operation not permitted, watch'), { code: 'EPERM' }),
   );
   await hint;
   expect(await subscription.setDirectories(directories)).toEqual([directory]);
   expect(opened).toHaveLength(2);
+});
+
+test('on macOS, where a watch hears of everything below its directory, no ancestor is watched, and never the root', async () => {
+  const { open, opened } = nativeWatches();
+  const directory = temporaryDirectory();
+  const { subscription } = await subscribe({ backend: nodeFsBackend(open, true), native: true });
+  await subscription.setDirectories([
+    { path: '/', identity: '1', entries: ['tmp'] },
+    { path: '/Users', identity: '2', entries: ['me'], isAncestor: true },
+    { ...directoryAt(directory), entries: ['app.yaml'] },
+  ]);
+  expect(opened.map(([path]) => path)).toEqual([`${directory}/.`]);
 });
