@@ -229,7 +229,9 @@ Object.assign(SCENARIOS, {
       fs.writeFileSync(file, text);
       return { provider: new FileProvider(file) };
     };
+    // The packages of the parsers are loaded on first use, which takes a while on Wine.
     const loader = new ConfigLoader({
+      parseTimeoutMs: LIMIT_MS,
       sources: [
         source('a.yaml', 'a:\r\n  b: "1"\r\n  text: |\r\n    one\r\n    two\r\n'),
         source('b.env', '# comment\r\nLEVEL=info\r\nNAME="a b"\r\n'),
