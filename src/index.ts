@@ -43,6 +43,7 @@ export { readVolume, type ReadVolumeOptions } from './fs/read-volume.js';
 export { ResilientWatcher, watch } from './watch/resilient-watcher.js';
 export type { ComponentStatus, LastError } from './core/lifecycle/component.js';
 export type {
+  Acceptance,
   Degradation,
   Expiry,
   Readable,

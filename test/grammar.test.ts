@@ -12,6 +12,7 @@ import {
   SecretFile,
   TokenFile,
   TokenRefresher,
+  type Acceptance,
   type ComponentStatus,
   type Degradation,
   type Expiry,
@@ -114,6 +115,7 @@ test('events of the same name carry the same payload in all classes; some add wh
     restart: [Restart];
     warning: [{ readonly code: string; readonly message: string }];
     rejected: [{ readonly error: Error }];
+    accepted: [Acceptance];
     failed: [{ readonly error: Error }];
     expired: [Expiry<unknown>];
     token: [{ readonly token: ServiceAccountToken }];

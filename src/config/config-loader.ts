@@ -15,7 +15,7 @@
  * |---------------------|-----------------------------------------------------------------|
  * | cannot be read      | `unreadable`, once; its last good values stay                   |
  * | cannot be parsed    | `rejected`, once for each such state; its last good values stay |
- * | has the same values | nothing                                                         |
+ * | has the same values | nothing; `accepted` if other ones were rejected meanwhile        |
  * | has other values    | they are pending, and acceptance.ts decides which are accepted  |
  *
  * Accepted values become `current`, and `change` is emitted if they differ. Changed values that are not accepted are
@@ -23,7 +23,7 @@
  * in time are `reverted`, and not tried again until one of the sources that were reverted has changed. If a
  * validator or parser throws or takes too long, the values are refused; a late result is ignored.
  */
-import { Component } from '../core/lifecycle/component.js';
+import { Component, type LastError } from '../core/lifecycle/component.js';
 import { resolveOptions } from '../core/options/options.js';
 import type { ConfigProblem } from './config-error.js';
 import { ClosedError } from '../core/errors/errors.js';
@@ -91,6 +91,8 @@ export class ConfigLoader<T = ConfigMap> extends Component<ConfigLoaderEvents<T>
   #changes = 0;
   #rejections = 0;
   #lastRejectedAt: number | null = null;
+  /** Why a load failed, or contents of a source are not used. */
+  #fault: LastError | null = null;
 
   /**
    * Does no I/O.
@@ -220,7 +222,7 @@ export class ConfigLoader<T = ConfigMap> extends Component<ConfigLoaderEvents<T>
       await this.#reload(() => this.#loadAll());
     } catch (error) {
       if (this.lifecycleState !== 'closed') {
-        this.recordError(error as Error);
+        this.#recordFault(error as Error);
         await this.lifetime.track(this.#closeSources());
       }
       throw error;
@@ -254,6 +256,13 @@ export class ConfigLoader<T = ConfigMap> extends Component<ConfigLoaderEvents<T>
   async #reload(work: () => Promise<ReloadResult>): Promise<void> {
     const result = await this.lifetime.track(this.trace('config.reload', {}, work, (value) => value));
     if (result !== 'rejected') this.#reloadedAt = this.#options.clock.now();
+    for (const source of this.#sources) source.settle();
+    if (this.status().sources.every(({ state }) => state === 'current')) this.forgetError(this.#fault);
+  }
+
+  #recordFault(error: Error): void {
+    this.recordError(error);
+    this.#fault = this.lastError;
   }
 
   #closeSources(): Promise<unknown> {
@@ -271,7 +280,7 @@ export class ConfigLoader<T = ConfigMap> extends Component<ConfigLoaderEvents<T>
   /** Reports an event of a source. */
   readonly #tell: SourcePorts['tell'] = (event, payload) => {
     if (this.lifetime.ended) return;
-    if ('error' in payload) this.recordError(payload.error);
+    if ('error' in payload) this.#recordFault(payload.error);
     this.tell(event, payload);
   };
 
@@ -343,7 +352,7 @@ export class ConfigLoader<T = ConfigMap> extends Component<ConfigLoaderEvents<T>
     const reverted = pending.filter((source) => !source.isPending);
     for (const source of reverted) source.revert(problemAt(error.code, source.name, error.message));
     this.#reverted.add([...related, ...reverted]);
-    this.recordError(error);
+    this.#recordFault(error);
     this.#use(previous.config);
     this.dispatch('reverted', { error, sources: reverted.map(({ name }) => name) });
     return { problems, result: 'rejected' };
@@ -387,7 +396,7 @@ export class ConfigLoader<T = ConfigMap> extends Component<ConfigLoaderEvents<T>
     this.#rejections += 1;
     this.#lastRejectedAt = this.#options.clock.now();
     const error = invalid(problems);
-    this.recordError(error);
+    this.#recordFault(error);
     const sources = refused.map(({ name, digest }) => ({ name, digest }));
     this.dispatch('rejected', { error, sources, problems });
   }

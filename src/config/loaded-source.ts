@@ -14,7 +14,7 @@ import { invalid, sourceProblems } from './problems.js';
 /** The events of a loader about one of its sources. */
 type SourceEvents = Pick<
   ConfigLoaderEvents<never>,
-  'warning' | 'unreadable' | 'readable' | 'degraded' | 'recovered'
+  'warning' | 'accepted' | 'unreadable' | 'readable' | 'degraded' | 'recovered'
 >;
 
 /** What a source needs of its loader. */
@@ -78,6 +78,8 @@ export class LoadedSource {
   readonly #warnings = { values: [] as readonly ConfigWarning[], keys: [] as readonly ConfigWarning[] };
   /** Monotonic ms. */
   #unreadableSince: number | undefined;
+  /** Since when its newest contents are not used, monotonic ms. */
+  #rejectedSince: number | undefined;
   #isDegraded = false;
   /** Whether watching has begun; undefined if the source is not watched. */
   #watching: Promise<boolean> | undefined;
@@ -141,6 +143,19 @@ export class LoadedSource {
       tell('readable', { unreadableMs: clock.monotonic() - before, source });
     }
     return outcome;
+  }
+
+  /** Tells that its newest contents are in use again, if they were not; to be called after each update. */
+  settle(): void {
+    const { name: source } = this;
+    const { clock, tell } = this.#ports;
+    const since = this.#rejectedSince;
+    const isUsed = this.problems.length === 0 && this.#newest === this.#accepted;
+    // What cannot be read has events of its own.
+    if (!isUsed && this.#unreadableSince === undefined) this.#rejectedSince ??= clock.monotonic();
+    if (!isUsed || since === undefined) return;
+    this.#rejectedSince = undefined;
+    tell('accepted', { rejectedMs: clock.monotonic() - since, source });
   }
 
   /** The layer of the configuration. @param newest whether to use the pending values, if there are any */

@@ -1,7 +1,7 @@
 import type { ComponentEvents } from '../core/lifecycle/component.js';
 import type { ConfigError, ConfigProblem } from './config-error.js';
 import type { ConfigWarning } from './places.js';
-import type { Degradation, Readable, Recovery, Unreadable } from '../core/lifecycle/events.js';
+import type { Acceptance, Degradation, Readable, Recovery, Unreadable } from '../core/lifecycle/events.js';
 
 /** Two configurations that differ. */
 export interface ConfigChange<T> {
@@ -35,6 +35,8 @@ export interface ConfigLoaderEvents<T> extends ComponentEvents {
   warning: [warning: ConfigWarning];
   /** An update cannot be parsed or validated; the last good configuration stays. Once for each bad state of a source. */
   rejected: [rejection: ConfigRejection];
+  /** The newest contents of a source are in the configuration again, after `rejected` or `reverted`. */
+  accepted: [event: Acceptance & OfSource];
   /**
    * A new configuration was not healthy within the time of its trial, and the one before is `current` again, after
    * another `change`. The sources whose newest contents are not used have the state `rejected` until they change.

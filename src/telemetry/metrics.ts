@@ -85,6 +85,12 @@ export const METRICS = {
     'Whether the newest certificate, key and CA bundle are in use.',
     'least',
   ),
+  'value.last_update.successful': gauge(
+    '1',
+    ['target'],
+    'Whether the newest contents of a secret or token file are in use.',
+    'least',
+  ),
   'certificate.not_before.timestamp': time(
     ['target'],
     'When the current certificate became valid, Unix time.',

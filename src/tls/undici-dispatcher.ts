@@ -1,5 +1,6 @@
 import type * as undiciModule from 'undici';
 import type { Agent, buildConnector, Dispatcher } from 'undici';
+import type { EventEmitter } from 'node:events';
 import type { Socket } from 'node:net';
 
 import { hasMethods } from '../core/options/options.js';
@@ -18,8 +19,9 @@ type Undici = typeof undiciModule;
  * connection move to the new one, except that those whose body is a stream fail with a `TlsError` (`ERR_TLS_CA`): they
  * have not been sent. If a later set has no CA bundle, the last one stays in use. Close the dispatcher when it is no
  * longer used. Starts the files; the caller has to close them.
- * @param options options of undici's `Agent`; `connect` options are kept, except that `ca`, `cert` and `key` are
- * replaced by those of the files, if they have them. `pipelining` is at most 1.
+ * @param options options of undici's `Agent`, among them those for its connector, such as `connectTimeout`, `allowH2` and
+ * `socketPath`; `connect` and `tls` options are kept, except that `ca`, `cert` and `key` are replaced by those of the files,
+ * if they have them. `pipelining` is at most 1.
  * @throws {TlsError} (rejects) if the files are not usable.
  * @throws {PackageError} (rejects) if `undici` is not installed.
  */
@@ -46,6 +48,19 @@ async function loadUndici(): Promise<Undici> {
   } catch (cause) {
     throw new PackageError('undici', '7 or later', cause);
   }
+}
+
+/** What a dispatcher emits. */
+const EVENTS = ['connect', 'disconnect', 'connectionError', 'drain'] as const;
+
+/** The options of `Agent` that undici passes on to a connector of its own. The types lack some of them. */
+function connectorOptions(options: object): buildConnector.BuildOptions {
+  const given = options as Readonly<Record<string, unknown>>;
+  const names = ['maxCachedSessions', 'allowH2', 'useH2c', 'socketPath'];
+  const families = ['autoSelectFamily', 'autoSelectFamilyAttemptTimeout'];
+  if (given['autoSelectFamily'] !== undefined) names.push(...families);
+  const named = Object.fromEntries(names.map((name) => [name, given[name]]));
+  return { ...(given['tls'] as object | undefined), ...named, timeout: given['connectTimeout'] as number };
 }
 
 type Controller = Dispatcher.DispatchController;
@@ -100,6 +115,8 @@ function newDispatcher(
     readonly #generations = new Generations<Socket>();
     /** With those of earlier sets that still have requests in flight. */
     readonly #agents = new Set<Agent>();
+    /** The origins to which too many requests wait, as `dispatch()` has said. */
+    readonly #busy = new Set<string>();
     #pool = this.#newPool();
 
     constructor() {
@@ -120,10 +137,20 @@ function newDispatcher(
       // undici destroys the stream of a request that is taken back, which it knows by these methods. Other bodies have
       // not been touched.
       const isStream = hasMethods(request.body, ['pipe', 'on']);
-      return pool.agent.dispatch(
+      const isFree = pool.agent.dispatch(
         request,
         new Guard(pool.generation, handler, isStream ? undefined : dispatchAgain),
       );
+      if (!isFree) this.#busy.add(new URL(String(request.origin)).origin);
+      return isFree;
+    }
+
+    get closed(): boolean {
+      return this.#pool.agent.closed;
+    }
+
+    get destroyed(): boolean {
+      return this.#pool.agent.destroyed;
     }
 
     override close(): Promise<void>;
@@ -146,6 +173,7 @@ function newDispatcher(
 
     #newConnector(credentials: TlsCredentials): buildConnector.connector {
       return undici.buildConnector({
+        ...connectorOptions(options),
         ...(connectOptions as buildConnector.BuildOptions),
         ...credentials.options,
       });
@@ -166,17 +194,31 @@ function newDispatcher(
         });
       };
       const agent = new undici.Agent({ ...options, connect });
+      for (const event of EVENTS) {
+        const onEvent = (origin: URL, [, ...targets]: readonly unknown[], ...rest: unknown[]): void => {
+          if (event === 'drain') this.#busy.delete(origin.origin);
+          this.#emit(event, origin, [this, ...targets], ...rest);
+        };
+        (agent as EventEmitter).on(event, onEvent);
+      }
       this.#agents.add(agent);
       return { agent, generation: this.#generations.current };
     }
 
     async #close(agent: Agent): Promise<void> {
-      await agent.close().finally(() => this.#forget(agent));
+      // Fails only if it was destroyed meanwhile, which closes it as well.
+      await agent.close().catch(() => {});
+      this.#forget(agent);
     }
 
     #forget(agent: Agent): void {
       this.#agents.delete(agent);
       this.#unfollow();
+    }
+
+    /** Without the types of undici, which differ from event to event. */
+    #emit(...event: readonly [string, ...unknown[]]): void {
+      (this as EventEmitter).emit(...event);
     }
 
     /** Until then, requests in flight and upgraded connections may have to end. */
@@ -191,7 +233,11 @@ function newDispatcher(
       const ending = isCaRemoved(previous, current) ? this.#generations.endAll() : undefined;
       this.#connector = this.#newConnector(current);
       this.#pool = this.#newPool();
-      for (const pool of isOver ? [agent, this.#pool.agent] : [agent]) this.#close(pool).catch(() => {});
+      for (const pool of isOver ? [agent, this.#pool.agent] : [agent]) void this.#close(pool);
+      // Nothing waits in the new pool, and the old one may be destroyed before it has drained.
+      const drained = [...this.#busy];
+      this.#busy.clear();
+      for (const origin of drained) this.#emit('drain', new URL(origin), [this]);
       if (ending === undefined) return;
       endEach(earlier);
       files.reportEnded('undiciDispatcher', ending);

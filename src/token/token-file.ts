@@ -6,6 +6,7 @@ import { markHandled } from '../core/scheduling/outcome.js';
 import { expiryVerdict, seconds, type StatusDescription } from '../core/telemetry/status-description.js';
 import type { Snapshot } from '../fs/snapshot.js';
 import {
+  lastUpdate,
   VALUE_OPTION_NAMES,
   WatchedValue,
   type WatchedValueEvents,
@@ -51,7 +52,10 @@ const OPTIONS = { format: oneOf<TokenFormat>('jwt', ['jwt', 'opaque']) };
 /** Ready: there is a token that the server accepts. One that is replaced late is a warning. */
 export const tokenFileDescription: StatusDescription<TokenFileStatus> = {
   health: ({ available, expired }) => expiryVerdict(available, expired),
-  metrics: ({ expiresAt }) => seconds('token.expiration.timestamp', expiresAt),
+  *metrics(status) {
+    yield* seconds('token.expiration.timestamp', status.expiresAt);
+    yield lastUpdate(status);
+  },
 };
 
 /** The names of `TokenFileOptions`, for classes that pass them on. */

@@ -4,6 +4,7 @@
  * | attempt              | the value is the same         | the value is new                      |
  * |----------------------|-------------------------------|---------------------------------------|
  * | succeeds             | nothing is emitted            | it is `current` from now on; `change` |
+ * | … after `rejected`   | `accepted`                    | `change`, `accepted`                  |
  * | throws               | `current` stays; `rejected`   | –                                     |
  * | files cannot be read | `current` stays; `unreadable` | –                                     |
  *
@@ -22,14 +23,14 @@ import { systemClock, type Clock } from '../core/ports/clock.js';
 import type { ResilientError } from '../core/errors/resilient-error.js';
 import { holdProcess } from '../core/lifecycle/keep-alive.js';
 import { Outcome } from '../core/scheduling/outcome.js';
-import type { StatusDescription } from '../core/telemetry/status-description.js';
+import { flag, type MetricSample, type StatusDescription } from '../core/telemetry/status-description.js';
 import type { ValueSource } from '../core/ports/value-source.js';
 import type { Snapshot } from '../fs/snapshot.js';
 import { TargetError } from '../fs/target-error.js';
 import type { ResilientWatcherEvents, WatcherWarning } from './watcher-events.js';
 import { ResilientWatcher } from './resilient-watcher.js';
 import { WATCHER_OPTION_NAMES, type ResilientWatcherOptions } from './watcher-options.js';
-import type { Degradation, Readable, Recovery, Unreadable } from '../core/lifecycle/events.js';
+import type { Acceptance, Degradation, Readable, Recovery, Unreadable } from '../core/lifecycle/events.js';
 
 /** Common options of values from watched files: those of `ResilientWatcher` that apply to a few small files. */
 export interface WatchedValueOptions extends Omit<
@@ -49,6 +50,8 @@ export interface WatchedValueEvents<T> extends ComponentEvents {
   change: [change: { readonly current: T; readonly previous: T | undefined }];
   /** The files changed, but the new contents cannot be used. The last good value is kept. */
   rejected: [rejection: { readonly error: ResilientError }];
+  /** The contents of the files are in use again, after `change` if they are new. Once after `rejected`. */
+  accepted: [Acceptance];
   /** The files cannot be read. The last good value is kept. Once, until `readable`. */
   unreadable: [Unreadable];
   readable: [Readable];
@@ -119,6 +122,13 @@ interface WatchedValueSettings<Status> {
   readonly description?: StatusDescription<Status>;
 }
 
+/** Whether the newest contents are in use. */
+export function lastUpdate({ available, rejected }: WatchedValueStatus): MetricSample {
+  return flag('value.last_update.successful', available && rejected === null);
+}
+
+const DESCRIPTION: StatusDescription<WatchedValueStatus> = { metrics: (status) => [lastUpdate(status)] };
+
 /** Equal values are not reported as a change. */
 interface Comparable {
   equals(other: unknown): boolean;
@@ -145,6 +155,8 @@ export abstract class WatchedValue<
   #newest: Snapshot | undefined;
   /** Why the contents last read are not used. */
   #refusal: Failure | undefined;
+  /** Since when there is something else on disk than what is in use, monotonic ms. */
+  #rejectedSince: number | undefined;
   /** Why the files currently cannot be read. */
   #unreadable: Failure | undefined;
   #changes = 0;
@@ -152,7 +164,7 @@ export abstract class WatchedValue<
   #lastChangeAt: number | null = null;
 
   protected constructor(given: WatchedValueSettings<Status>) {
-    const { kind, noun, path, maxBytes, options, description } = given;
+    const { kind, noun, path, maxBytes, options, description = DESCRIPTION } = given;
     const { signal, clock = systemClock, persistent = false, ...watcherOptions } = options;
     const settings = { ...watcherOptions, clock, persistent, maxContentBytes: maxBytes };
     const watcher = new ResilientWatcher(path, settings);
@@ -169,7 +181,9 @@ export abstract class WatchedValue<
         if (isFirst) this.tell('unreadable', { error });
       },
       readable: (readable) => {
+        const over = this.#unreadable;
         this.#unreadable = undefined;
+        this.#forget(over);
         this.tell('readable', readable);
         // A change is reported before this.
         queueMicrotask(() => this.#explainAbsence());
@@ -275,6 +289,7 @@ export abstract class WatchedValue<
   /** Reports a snapshot that cannot be used. A subclass may do so later, if no better one has come by then. */
   protected refuse(error: ResilientError): void {
     this.#refusal = this.#failureBy(error);
+    this.#rejectedSince ??= this.clock.monotonic();
     this.#rejections += 1;
     this.tell('rejected', { error });
   }
@@ -349,9 +364,16 @@ export abstract class WatchedValue<
 
   /** Makes a value that was parsed the current one, unless it is the same. */
   protected use(value: T): void {
+    const [over, since] = [this.#refusal, this.#rejectedSince];
     this.#refusal = undefined;
+    this.#rejectedSince = undefined;
+    this.#forget(over);
+    if (!value.equals(this.#current)) this.#replace(value);
+    if (since !== undefined) this.tell('accepted', { rejectedMs: this.clock.monotonic() - since });
+  }
+
+  #replace(value: T): void {
     const previous = this.#current;
-    if (value.equals(previous)) return;
     this.#current = value;
     this.#changes += 1;
     this.#lastChangeAt = this.clock.now();
@@ -365,6 +387,10 @@ export abstract class WatchedValue<
     const { current } = this.#watcher;
     const isExplained = this.#refusal ?? this.#unreadable ?? this.#parsing;
     if (current && !this.#current && isExplained === undefined && !this.lifetime.ended) this.take(current);
+  }
+
+  #forget(over: Failure | undefined): void {
+    if (over) this.forgetError(over.lastError, (this.#unreadable ?? this.#refusal)?.lastError);
   }
 
   #failureBy(error: Error): Failure {

@@ -147,6 +147,7 @@ test('a certificate is logged with its subject, fingerprint and expiry, and a re
     `info TlsFiles "web": changed: ${about}`,
     'info TlsFiles "web": started',
     expect.stringContaining('warn TlsFiles "web": update rejected: '),
+    'info TlsFiles "web": accepted again',
     `warn TlsFiles "web": expires soon and has not been replaced: ${about}`,
     `error TlsFiles "web": expired: The certificate in "${certificate}" expired at ${new Date(expiresAt).toISOString()}`,
   ]);

@@ -14,6 +14,7 @@ import {
   atomicWriteFile,
   BackendError,
   ResilientWatcher,
+  SecretFile,
   TokenRefresher,
 } from 'resilient-watcher';
 import { ConfigLoader, FileProvider } from 'resilient-watcher/config';
@@ -168,7 +169,8 @@ test('every metric of the alert rules and of the dashboard is in a scrape of a p
     sinks: [function vault() {}],
   });
   await using target = new AtomicVolume(join(directory, 'out'), { createDirectory: true });
-  await Promise.all([watcher.start(), loader.start(), refresher.start()]);
+  await using secret = new SecretFile(volume.path('policy.json'));
+  await Promise.all([watcher.start(), loader.start(), refresher.start(), secret.start()]);
   await target.write({ 'a.txt': 'a' });
   await atomicWriteFile(join(directory, 'b.txt'), 'b');
   volume.publish({ 'policy.json': '{"a":1}' });

@@ -312,6 +312,11 @@ export abstract class Component<
     this.#lastError = lastErrorOf(error, this.#clock.now());
   }
 
+  /** Forgets a failure that is over, unless another one came after it. @param rest what is still wrong */
+  protected forgetError(over: LastError | null, rest: LastError | null = null): void {
+    if (this.#lastError === over) this.#lastError = rest;
+  }
+
   /** Remembers a failure and emits it as `error`. */
   protected fail(thrown: unknown): void {
     const error = thrown instanceof ResilientError ? thrown : redactError(thrown, this.secrets);

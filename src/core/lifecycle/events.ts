@@ -17,6 +17,12 @@ export interface Readable {
   readonly unreadableMs: number;
 }
 
+/** The newest contents are in use again, after `rejected`: other good ones, or the same as before. */
+export interface Acceptance {
+  /** How long what was on disk was not used, ms. */
+  readonly rejectedMs: number;
+}
+
 /** Native watching is unavailable; the target is polled. Emitted once, until `recovered`. */
 export interface Degradation {
   /** Why. For an inotify limit (`ERR_BACKEND_LIMIT`) it carries the `sysctl` to raise. */

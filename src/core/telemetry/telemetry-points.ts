@@ -166,6 +166,18 @@ export const EVENTS = {
         meter.count('errors', { error_type: problems?.[0]?.code ?? typeOf(error) }),
     },
   ),
+  /** The newest contents are in use again, after `rejected`. */
+  accepted: event(
+    {
+      rejectedMs: sometimes<number>(),
+      /** Configuration only: the source whose contents were rejected. */
+      source: sometimes<string>(),
+    },
+    {
+      level: 'routine',
+      text: ({ source }) => `${source === undefined ? '' : `${source} is `}accepted again`,
+    },
+  ),
   /** A configuration was not healthy in its trial; the one before is in use again. */
   reverted: event(
     { ...failure, sources: always<readonly string[]>() },
