@@ -48,8 +48,20 @@ interface Endable {
   destroy(): unknown;
 }
 
+/** How a connection whose client's certificate expires ends. */
+export interface Ending {
+  /** Default 30,000. */
+  readonly drainMs?: number | undefined;
+  readonly clock?: Clock | undefined;
+}
+
+/** The generation of a connection whose client's certificate has expired. */
+export const OVER: Generation = { isOver: true };
+
 /** The generations of one server or client. */
 export class Generations<Connection extends Endable> {
+  /** For connections from now on. */
+  ending: Ending = {};
   readonly #inUse = new Set<Connection>();
   #current = { isOver: false };
 

@@ -25,8 +25,8 @@ export interface ServeTlsOptions {
   /** The name of the server in its status and telemetry. Default: `serveTls` and the path of the files. */
   readonly name?: string | undefined;
   /**
-   * How long responses in flight may take when a CA that verifies clients was removed and their connections have to end,
-   * ms. Default 30,000.
+   * How long responses in flight may take when connections have to end, because a CA that verifies clients was removed or
+   * the certificate of a client has expired, ms. Default 30,000.
    */
   readonly drainMs?: number | undefined;
   /** Stops following the files when it aborts. */
@@ -162,8 +162,8 @@ export class ServedTls extends Component<ComponentEvents, ServedTlsStatus> {
     given().set(server, { authorities, era, options: { ...credentials.options, ...session } });
     this.#served = credentials;
     this.#changes += 1;
-    if (!this.#isVerifying) return;
-    followConnections(server);
+    if (!demandsCertificate(server)) return;
+    followConnections(server, { drainMs: this.#drainMs, clock: this.#clock });
     if (isRemoved) this.#files.reportEnded('serveTls', endConnections(server, this.#drainMs, this.#clock));
   }
 
@@ -200,7 +200,8 @@ export class ServedTls extends Component<ComponentEvents, ServedTlsStatus> {
  * All other options of `createServer()` stay in effect, including a `ca` for client certificates: the CA bundle of the
  * files is used only if the server has no `ca`. If a later set has no bundle, the last one stays in use. When a CA is
  * removed from the bundle that verifies clients, every connection made before ends, and no session from before is
- * resumed: clients that are still trusted connect again.
+ * resumed: clients that are still trusted connect again. When the certificate of a client expires, its connection ends in
+ * the same way.
  *
  * Resolves when the server has its first certificate; call it before `listen()`, because earlier connections are not
  * known. To stop, close the result or the server. Starts the files; the caller has to close them.

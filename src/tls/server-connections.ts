@@ -1,5 +1,6 @@
 /**
- * How the connections of a server end when a CA is removed (`generation.ts` says which):
+ * How the connections of a server end when a CA is removed (`generation.ts` says which), and each one when the certificate of
+ * its client expires:
  *
  * | connection of an earlier generation | what happens to it                                              |
  * |-------------------------------------|-----------------------------------------------------------------|
@@ -22,16 +23,20 @@ import type { ServerHttp2Session } from 'node:http2';
 import type { Duplex } from 'node:stream';
 import { createServer, type Server, type TLSSocket } from 'node:tls';
 
-import type { Clock } from '../core/ports/clock.js';
+import { hasMethods } from '../core/options/options.js';
+import { systemClock, type Clock } from '../core/ports/clock.js';
 import { processState } from '../core/process-state.js';
-import { Generations, type Generation } from './generation.js';
+import { Alarm } from '../core/scheduling/alarm.js';
+import { validityOf } from './certificates.js';
+import { endEach, Generations, OVER, type Ending, type Generation } from './generation.js';
 
 type Emit = (event: string | symbol, ...args: unknown[]) => boolean;
 type Listener = (...args: unknown[]) => void;
 
 /** A connection whose handshake is done. */
 interface Connection {
-  readonly generation: Generation;
+  /** `OVER` once the certificate of the client has expired. */
+  generation: Generation;
   readonly socket: TLSSocket;
   session?: ServerHttp2Session;
   readonly inFlight: Set<ServerResponse>;
@@ -52,11 +57,15 @@ const state = processState('connections', (): Followed => ({
 }));
 
 /** Follows the connections of a server from the first call on, as long as it lives. */
-export function followConnections(server: Server): Generations<Connection> {
+export function followConnections(server: Server, ending?: Ending): Generations<Connection> {
   const { servers } = state();
   const followed = servers.get(server);
-  if (followed) return followed;
+  if (followed) {
+    followed.ending = ending ?? followed.ending;
+    return followed;
+  }
   const generations = new Generations<Connection>();
+  generations.ending = ending ?? {};
   servers.set(server, generations);
   beginHandshakes(server, generations);
   interceptEvents(server, generations);
@@ -101,8 +110,7 @@ function standIn(server: Server, generations: Generations<Connection>): Server {
 function interceptEvents(server: Server, generations: Generations<Connection>): void {
   const own = Object.getOwnPropertyDescriptor(server, 'emit')?.value as Emit | undefined;
   const emit = function (this: Server, event: string | symbol, ...args: unknown[]): boolean {
-    if (event === 'secureConnection') add(args[0] as TLSSocket, generations);
-    else if (isKept(event, args)) return true;
+    if (isKept(event, args, generations)) return true;
     // Tracing replaces that of the prototype at any time.
     const inherited = (Object.getPrototypeOf(server) as { readonly emit: Emit }).emit;
     return Reflect.apply(own ?? inherited, this, [event, ...args]);
@@ -110,9 +118,11 @@ function interceptEvents(server: Server, generations: Generations<Connection>): 
   Object.defineProperty(server, 'emit', { value: emit, configurable: true, writable: true });
 }
 
-function add(socket: TLSSocket, generations: Generations<Connection>): void {
-  // It is emitted again by an application that looks at the connection first, or hands it to another server.
-  if (connectionOf(socket)) return;
+/** False if it must not be used, because the certificate of the client has expired: OpenSSL resumes such a session. */
+function add(socket: TLSSocket | undefined, generations: Generations<Connection>): boolean {
+  // It is emitted again by an application that looks at the connection first, or hands it to another server, and perhaps
+  // for something else.
+  if (!socket || !hasMethods(socket, ['once', 'destroy']) || connectionOf(socket)) return true;
   const connection: Connection = {
     generation: generations.current,
     socket,
@@ -121,7 +131,32 @@ function add(socket: TLSSocket, generations: Generations<Connection>): void {
     destroy: () => void socket.destroy(),
   };
   Object.defineProperty(socket, state().member, { value: connection });
-  socket.once('close', generations.add(connection));
+  const forget = generations.add(connection);
+  const { drainMs, clock = systemClock } = generations.ending;
+  const expiry = new Alarm(clock, false, () => void isValid());
+  const isValid = (): boolean => {
+    const remainingMs = expiryOf(socket) - clock.now();
+    if (remainingMs > 0) {
+      if (remainingMs < Infinity) expiry.set(remainingMs);
+      return true;
+    }
+    connection.generation = OVER;
+    forget();
+    endEach([connection], end, drainMs, clock);
+    return false;
+  };
+  socket.once('close', () => {
+    expiry.clear();
+    forget();
+  });
+  return isValid();
+}
+
+/** When the certificate expires by which a client was admitted, epoch ms; `Infinity` if it has shown none. */
+function expiryOf(socket: TLSSocket): number {
+  const certificate = socket.authorized ? socket.getPeerX509Certificate?.() : undefined;
+  const expiresAt = certificate ? validityOf(certificate).expiresAt : Infinity;
+  return Number.isNaN(expiresAt) ? Infinity : expiresAt;
 }
 
 function connectionOf(socket: Duplex | undefined): Connection | undefined {
@@ -131,18 +166,24 @@ function connectionOf(socket: Duplex | undefined): Connection | undefined {
 }
 
 /** Takes note of an event. True if it is kept from the listeners. */
-function isKept(event: string | symbol, [first, second]: readonly unknown[]): boolean {
+function isKept(
+  event: string | symbol,
+  [first, second]: readonly unknown[],
+  generations: Generations<Connection>,
+): boolean {
   switch (event) {
+    case 'secureConnection':
+      return !add(first as TLSSocket | undefined, generations);
     case 'session': {
-      const session = first as ServerHttp2Session;
-      const connection = connectionOf(session.socket);
-      if (connection) connection.session = session;
+      const session = first as ServerHttp2Session | undefined;
+      const connection = connectionOf(session?.socket);
+      if (connection && session) connection.session = session;
       return false;
     }
     case 'request':
     case 'checkContinue':
     case 'checkExpectation':
-      return isRequestKept(first as IncomingMessage | undefined, second as ServerResponse);
+      return isRequestKept(first as IncomingMessage | undefined, second as ServerResponse | undefined);
     case 'upgrade':
     case 'connect':
       return isUpgradeKept(second as Duplex | undefined);
@@ -151,20 +192,20 @@ function isKept(event: string | symbol, [first, second]: readonly unknown[]): bo
   }
 }
 
-function isRequestKept(request: IncomingMessage | undefined, response: ServerResponse): boolean {
+function isRequestKept(request: IncomingMessage | undefined, response: ServerResponse | undefined): boolean {
   const connection = request?.httpVersionMajor === 1 ? connectionOf(request.socket) : undefined;
-  if (!connection) return false;
-  const { generation, inFlight, socket } = connection;
+  if (!connection || !response) return false;
+  const { inFlight, socket } = connection;
   // A listener of `checkContinue` emits `request` for the same response.
   if (inFlight.has(response)) return false;
-  if (generation.isOver) {
+  if (connection.generation.isOver) {
     request?.resume();
     return true;
   }
   inFlight.add(response);
   response.once('close', () => {
     inFlight.delete(response);
-    if (generation.isOver && inFlight.size === 0) socket.destroySoon();
+    if (connection.generation.isOver && inFlight.size === 0) socket.destroySoon();
   });
   return false;
 }

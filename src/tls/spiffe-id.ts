@@ -3,6 +3,8 @@ import type { Socket } from 'node:net';
 import type { TLSSocket } from 'node:tls';
 
 import { describe } from '../core/options/options.js';
+import { systemClock } from '../core/ports/clock.js';
+import { validityOf } from './certificates.js';
 
 /** The SPIFFE ID of a workload, such as `spiffe://example.org/ns/default/sa/web`. */
 export interface SpiffeId {
@@ -18,15 +20,17 @@ const MAX_LENGTH = 2_048;
 
 /**
  * The SPIFFE ID of the peer of a connection, such as `request.socket`, as the X.509-SVID specification reads it: the only
- * URI of its certificate. Undefined if the peer has none, if OpenSSL has not verified its certificate, and for a connection
- * that has ended.
+ * URI of its certificate. Undefined if the peer has none, if OpenSSL has not verified its certificate or it has expired since,
+ * and for a connection that has ended.
  * @throws {TypeError} if `socket` is not an object.
  */
 export function spiffeIdOf(socket: Socket): SpiffeId | undefined {
   if (typeof socket !== 'object' || (socket as unknown) === null)
     throw new TypeError(`spiffeIdOf: socket must be that of a connection, got ${describe(socket)}`);
   const certificate = verifiedCertificate(socket as Partial<TLSSocket>);
-  return certificate && spiffeIdIn(certificate);
+  // The connection may be older than the certificate is valid.
+  if (!certificate || validityOf(certificate).expiresAt <= systemClock.now()) return undefined;
+  return spiffeIdIn(certificate);
 }
 
 function verifiedCertificate(socket: Partial<TLSSocket>): X509Certificate | undefined {
