@@ -154,7 +154,7 @@ function add(socket: TLSSocket | undefined, generations: Generations<Connection>
 
 /** When the certificate expires by which a client was admitted, epoch ms; `Infinity` if it has shown none. */
 function expiryOf(socket: TLSSocket): number {
-  const certificate = socket.authorized ? socket.getPeerX509Certificate?.() : undefined;
+  const certificate = socket.authorized ? socket.getPeerX509Certificate() : undefined;
   const expiresAt = certificate ? validityOf(certificate).expiresAt : Infinity;
   return Number.isNaN(expiresAt) ? Infinity : expiresAt;
 }
