@@ -36,7 +36,7 @@ const loader = (): ConfigLoader => new ConfigLoader({ sources: [{ values: {} }] 
 test.each<[message: RegExp, call: () => unknown]>([
   // Options of the class that was called, not of what it is made of.
   [
-    /^TlsFiles: unknown option "expiryWarning"; known are expiryWarningMs, /,
+    /^TlsFiles: unknown option "expiryWarning"; the nearest one is "expiryWarningMs"; known are expiryWarningMs, /,
     () => new TlsFiles('/etc/tls', any({ expiryWarning: 3 })),
   ],
   [/^TlsFiles: unknown option "recursive"/, () => new TlsFiles('/etc/tls', any({ recursive: true }))],
@@ -49,11 +49,11 @@ test.each<[message: RegExp, call: () => unknown]>([
     () => credentials('/etc/db', any({ encode: 'hex' })),
   ],
   [
-    /^FileProvider: unknown option "interval"; known are parser, optional, merge, maxBytes, /,
+    /^FileProvider: unknown option "interval"; known are parser, optional, merge, expand, maxBytes, /,
     () => new FileProvider('a.yaml', any({ interval: 1 })),
   ],
   [
-    /^VolumeProvider: unknown option "parser"; known are include, ignore, base64, parsers, /,
+    /^VolumeProvider: unknown option "parser"; the nearest one is "parsers"; known are include, ignore, base64, parsers, /,
     () => new VolumeProvider('/etc/app', any({ parser: {} })),
   ],
   [
@@ -109,7 +109,7 @@ test.each<[message: RegExp, call: () => unknown]>([
   [/got a FileProvider/, () => new ConfigLoader(any({ sources: [new FileProvider('app.yaml')] }))],
   [/got { file }/, () => new ConfigLoader(any({ sources: [{ file: 'app.yaml' }] }))],
   [
-    /^ConfigLoader: sources\[0\]\.env: unknown option "prefx"; known are prefix, delimiter, transform, allowEmpty, env$/,
+    /^ConfigLoader: sources\[0\]\.env: unknown option "prefx"; the nearest one is "prefix"; known are prefix, delimiter, transform, allowEmpty, env, files$/,
     () => new ConfigLoader(any({ sources: [{ env: { prefx: 'APP_' } }] })),
   ],
   [
@@ -124,11 +124,11 @@ test.each<[message: RegExp, call: () => unknown]>([
       ),
   ],
   [
-    /^ConfigLoader: sources\[0\]\.args: unknown option "option"; known are args, options, delimiter$/,
+    /^ConfigLoader: sources\[0\]\.args: unknown option "option"; the nearest one is "options"; known are args, options, delimiter$/,
     () => new ConfigLoader(any({ sources: [{ args: { option: {} } }] })),
   ],
   [
-    /^ConfigLoader: sources\[0\]: unknown key "nam"; known are values, name, at$/,
+    /^ConfigLoader: sources\[0\]: unknown key "nam"; the nearest one is "name"; known are values, name, at$/,
     () => new ConfigLoader(any({ sources: [{ values: {}, nam: 'defaults' }] })),
   ],
   [
@@ -137,14 +137,17 @@ test.each<[message: RegExp, call: () => unknown]>([
   ],
   // Listeners and observers.
   [
-    /^ConfigLoader\.select: unknown option "imediate"; known are immediate$/,
+    /^ConfigLoader\.select: unknown option "imediate"; the nearest one is "immediate"; known are immediate$/,
     () => loader().select(any(String), any(String), any({ imediate: true })),
   ],
   [
     /^ConfigLoader\.select: argument "listener" must be a function, got undefined$/,
     () => loader().select(any(String), any(undefined)),
   ],
-  [/^observe: unknown option "pont"; known are point, started, settled$/, () => observe(any({ pont() {} }))],
+  [
+    /^observe: unknown option "pont"; the nearest one is "point"; known are point, started, settled$/,
+    () => observe(any({ pont() {} })),
+  ],
   [/^observe: option "point" must be a function, got "log"$/, () => observe(any({ point: 'log' }))],
   [/^healthOf: every argument must be a component/, () => healthOf(any({}))],
   [/^spiffeIdOf: socket must be that of a connection, got undefined$/, () => spiffeIdOf(any(undefined))],

@@ -1,6 +1,6 @@
 /** Describes the keys of a configuration and where their values come from, without values that may be secret. */
 import { redact, REDACTED, SECRET_NAME } from '../core/options/redaction.js';
-import { isMap, leavesOf, valueAt, type ConfigMap } from './config-value.js';
+import { isMap, leavesOf, member, valueAt, type ConfigMap } from './config-value.js';
 import type { JsonSchema } from './json-schema.js';
 import { mergeLayers, originOf, type Layer } from './merge.js';
 
@@ -76,10 +76,6 @@ export function tableOf(keys: readonly ConfigKey[], format: 'text' | 'markdown')
       .join('  ')
       .trimEnd();
   return [titles, ...rows].map(line).join('\n');
-}
-
-function member(of: unknown, name: string): unknown {
-  return isMap(of) ? of[name] : undefined;
 }
 
 function typeOf(schema: JsonSchema): string | undefined {

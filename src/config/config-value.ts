@@ -149,3 +149,12 @@ export function digestOf(values: ConfigMap): string {
   };
   return `sha256:${sha256(JSON.stringify(values, sorted))}`;
 }
+
+/** A member of any value; undefined if it is missing or a getter that throws. */
+export function member(of: unknown, name: string): unknown {
+  try {
+    return (Object(of) as Readonly<Record<string, unknown>>)[name];
+  } catch {
+    return undefined;
+  }
+}

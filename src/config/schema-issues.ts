@@ -6,7 +6,7 @@
 import { shortened } from '../core/options/redaction.js';
 import { ConfigError, type ConfigProblem } from './config-error.js';
 import { allowedAt, isSecretPath } from './config-description.js';
-import { valueAt } from './config-value.js';
+import { member, valueAt } from './config-value.js';
 import { isServiceLink, SERVICE_LINK } from './environment.js';
 import { originOf, type Layer } from './merge.js';
 import { listed, MAX_PROBLEMS, NO_SOURCE, problemAt } from './problems.js';
@@ -220,13 +220,4 @@ function pathOf(issue: unknown): string[] {
     const key = typeof part === 'object' && part !== null ? member(part, 'key') : part;
     return ['string', 'number', 'symbol', 'bigint'].includes(typeof key) ? String(key) : '?';
   });
-}
-
-/** A member of any value; undefined if it is missing or a getter that throws. */
-function member(of: unknown, name: string): unknown {
-  try {
-    return (Object(of) as Readonly<Record<string, unknown>>)[name];
-  } catch {
-    return undefined;
-  }
 }

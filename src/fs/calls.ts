@@ -32,7 +32,8 @@ export type ReadingCalls = FileSystemWith<(typeof READING_CALLS)[number]>;
 export type ProcCalls = Pick<FileSystem, 'openSync' | 'readSync' | 'closeSync'>;
 
 type Path = string | Buffer;
-type Call<F> = F extends (...args: infer A) => infer R ? (...args: A) => Answer<R> : never;
+/** A call of `node:fs` that returns its answer, or a promise of it. */
+export type Call<F> = F extends (...args: infer A) => infer R ? (...args: A) => Answer<R> : never;
 
 /** These calls without `Sync` and callback: each returns its answer, or a promise of it. */
 export type Lookups = {

@@ -1,9 +1,6 @@
 /** Identifies files and their contents by inode and timestamps. */
 import type { BigIntStats } from 'node:fs';
 
-/** The bits of a mode that are not the file type. */
-export const PERMISSIONS = 0o7777;
-
 /** Tells an inode from others, and its content from earlier content. Inode numbers alone are reused immediately. */
 export type Inode = Pick<
   BigIntStats,

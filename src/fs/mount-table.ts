@@ -42,7 +42,7 @@ interface Line {
 }
 
 /** Whether a call may never return. A lookup in an autofs waits for the file system that it mounts: its kind is unknown. */
-export function callsMayHang({ place }: FileSystemKind): boolean {
+export function callsMayHang({ place }: Pick<FileSystemKind, 'place'>): boolean {
   return place === 'remote' || place === 'unknown';
 }
 

@@ -100,8 +100,8 @@ function requestFailed(error: unknown, secrets: readonly (string | undefined)[])
 
 function retryAfterOf(error: unknown): number | undefined {
   try {
-    const { retryAfterMs } = Object(error) as { retryAfterMs?: unknown };
-    return typeof retryAfterMs === 'number' && retryAfterMs > 0 ? retryAfterMs : undefined;
+    // A `TokenError` checks it.
+    return (Object(error) as { readonly retryAfterMs?: number }).retryAfterMs;
   } catch {
     return undefined; // A getter that throws.
   }

@@ -93,11 +93,11 @@ export interface AtomicVolumeStatus extends ComponentStatus {
 }
 
 /** Kubernetes' `defaultMode` of ConfigMap, Secret and projected volumes. */
-const DEFAULT_MODE = 0o644;
+const VOLUME_MODE = 0o644;
 
 const OPTIONS = {
   ...SHARED_OPTIONS,
-  mode: modeOption<number>(DEFAULT_MODE),
+  mode: modeOption<number>(VOLUME_MODE),
   graceMs: milliseconds(0),
   ...READ_LIMITS,
   name: nonEmptyString(undefined),

@@ -16,8 +16,9 @@
  */
 import { errnoOf } from '../core/errors/errno.js';
 import { form, type FileSystem } from '../core/ports/file-system.js';
-import type { Lookups } from '../fs/calls.js';
+import type { Call, Lookups } from '../fs/calls.js';
 import type { FileSystemKind } from '../fs/file-system-kind.js';
+import { callsMayHang } from '../fs/mount-table.js';
 import { wait, type Answer, type Steps } from '../core/scheduling/steps.js';
 import type { Progress } from './write-error.js';
 
@@ -55,7 +56,6 @@ const AT_ONCE = [
 const MAY_WAIT = ['create', 'fsync', 'rename', 'unlink', 'symlink', 'mkdir', 'rmdir'] as const;
 
 type Name = Exclude<(typeof AT_ONCE)[number] | (typeof MAY_WAIT)[number], 'readdir' | 'readlink'>;
-type Call<F> = F extends (...args: infer A) => infer R ? (...args: A) => Answer<R> : never;
 
 /** The calls of `node:fs` without `Sync` or callback. */
 export type Calls = {
@@ -76,7 +76,7 @@ export function callsAt(
   let tables = known.get(fs);
   if (!tables) known.set(fs, (tables = tablesOf(fs)));
   if (isBlocking) return tables.memory;
-  if (bytes > SMALL_BYTES || mayHang(place)) return tables.unknown;
+  if (bytes > SMALL_BYTES || callsMayHang({ place })) return tables.unknown;
   return place === 'memory' ? tables.memory : tables.disk;
 }
 
@@ -87,11 +87,6 @@ function tablesOf(fs: FileSystem): Tables {
       ...MAY_WAIT.map((name) => [name, form(fs, name === 'create' ? 'open' : name, isNeverWaiting)]),
     ]) as Calls;
   return { memory: table(true, true), disk: table(true, false), unknown: table(false, false) };
-}
-
-/** Whether a call at this place may never return. */
-export function mayHang(place: Place): boolean {
-  return place === 'remote' || place === 'unknown';
 }
 
 /** Errors that mean that a file system does not support an operation, not that the operation failed. */

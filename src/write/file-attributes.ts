@@ -11,7 +11,7 @@ export interface Owner {
 }
 
 /** Tokens and kubeconfigs are for their owner only. */
-export const DEFAULT_MODE = 0o600;
+export const PRIVATE_MODE = 0o600;
 
 /** The largest user or group ID. The number after it means "leave unchanged" in `chown(2)`. */
 const MAX_ID = 2 ** 32 - 2;
@@ -79,11 +79,11 @@ function inheritedMode(
   keepsGroup: boolean,
   owner: Owner | undefined,
 ): number {
-  if (!existing) return DEFAULT_MODE;
+  if (!existing) return PRIVATE_MODE;
   const isKnown = owner?.uid !== KEEP_ID && owner?.gid !== KEEP_ID;
   // Set-id bits are for that owner and group.
   const mode = Number(existing.mode) & (isKnown ? PERMISSIONS : 0o777);
-  if (isChosenByOthers(directory)) return mode & DEFAULT_MODE;
+  if (isChosenByOthers(directory)) return mode & PRIVATE_MODE;
   return keepsGroup && owner?.gid !== KEEP_ID ? mode : withoutGroup(mode);
 }
 

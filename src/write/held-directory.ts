@@ -5,7 +5,8 @@ import { errnoOf } from '../core/errors/errno.js';
 import type { FileSystem } from '../core/ports/file-system.js';
 import { isOnWindows, pathForCall, told } from '../core/ports/platform-path.js';
 import { list, readlink, readProc } from '../fs/calls.js';
-import { attempt, callsAt, mayHang, UNSUPPORTED, type Calls, type Place, type Write } from './calls.js';
+import { callsMayHang } from '../fs/mount-table.js';
+import { attempt, callsAt, UNSUPPORTED, type Calls, type Place, type Write } from './calls.js';
 import { nextSlice, wait, type Answer, type Steps } from '../core/scheduling/steps.js';
 import { hasOurId } from './trust.js';
 import { Refusal } from './write-error.js';
@@ -67,7 +68,7 @@ export class HeldDirectory {
 
   /** Whether its file system is known to be local. There, what is reported as failed has not been carried out. */
   get isLocal(): boolean {
-    return process.platform === 'linux' && !mayHang(this.place);
+    return process.platform === 'linux' && !callsMayHang(this);
   }
 
   /** The path of an entry, for calls. */

@@ -8,7 +8,7 @@ import { errnoOf } from '../core/errors/errno.js';
 import { sleep } from '../core/scheduling/sleep.js';
 import { attempt, UNSUPPORTED } from './calls.js';
 import {
-  DEFAULT_MODE,
+  PRIVATE_MODE,
   hasOwner,
   KEEP_ID,
   withoutGroup,
@@ -61,7 +61,7 @@ export class PendingFile {
   }
 
   /** @param mode less the umask; by default, no other user can open the file before it is complete. */
-  static *create(directory: HeldDirectory, name: string, mode = DEFAULT_MODE): Steps<PendingFile> {
+  static *create(directory: HeldDirectory, name: string, mode = PRIVATE_MODE): Steps<PendingFile> {
     directory.write.step = 'create';
     try {
       const fd = yield* wait(directory.calls.create(directory.at(name), CREATE, mode));

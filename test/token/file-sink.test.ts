@@ -36,7 +36,10 @@ test('the mode is that of the option, if there is one', async () => {
 });
 
 test.each([
-  [{ createDirectories: true }, 'fileSink: unknown option "createDirectories"; known are owner,'],
+  [
+    { createDirectories: true },
+    'fileSink: unknown option "createDirectories"; the nearest one is "createDirectory"; known are owner,',
+  ],
   [{ mode: '0640' }, 'fileSink: option "mode" must be an integer'],
   [{ signal }, 'fileSink: unknown option "signal"'],
   [{ render: 'token' }, 'fileSink: option "render" must be a function'],

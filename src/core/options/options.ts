@@ -8,6 +8,7 @@ import { nodeFileSystem } from '../ports/builtins.js';
 import type { FileSystem, FileSystemWith } from '../ports/file-system.js';
 import { systemClock, type Clock } from '../ports/clock.js';
 import { systemRandom, type Random } from '../ports/random.js';
+import { nearest } from './nearest.js';
 import { redact, shortened } from './redaction.js';
 
 /** One option: its default, and the check of its value. */
@@ -50,7 +51,7 @@ export function resolveOptions<O extends Options>(
   let resolved: Record<string, unknown> | undefined;
   for (const name in values) {
     const option = Object.hasOwn(options, name) ? options[name] : undefined;
-    if (!option) throw unknown(owner, noun, name, Object.keys(options));
+    if (!option) throw unknownName(owner, noun, name, Object.keys(options));
     const value = values[name];
     if (value === undefined) continue;
     const refusal = option.refuse(value);
@@ -88,7 +89,7 @@ export function divideOptions<O extends Options, T extends object>(
   for (const name in values) {
     if (Object.hasOwn(own, name)) mine[name] = values[name];
     else if (others.includes(name)) rest[name] = values[name];
-    else throw unknown(owner, 'option', name, [...Object.keys(own), ...others]);
+    else throw unknownName(owner, 'option', name, [...Object.keys(own), ...others]);
   }
   return { own: resolveOptions(owner, mine, own), rest: rest as Omit<T, keyof O> };
 }
@@ -100,8 +101,11 @@ function objectOf(owner: string, noun: string, given: unknown): Readonly<Record<
   throw new TypeError(`${owner}: ${noun}s must be an object, got ${describe(given)}`);
 }
 
-function unknown(owner: string, noun: string, name: string, known: readonly string[]): TypeError {
-  return new TypeError(`${owner}: unknown ${noun} "${name}"; known are ${known.join(', ')}`);
+function unknownName(owner: string, noun: string, name: string, known: readonly string[]): TypeError {
+  const near = nearest(name, known);
+  // Of two letters, any other two are near.
+  const hint = near && 2 * near.distance < name.length ? `the nearest one is "${near.name}"; ` : '';
+  return new TypeError(`${owner}: unknown ${noun} "${name}"; ${hint}known are ${known.join(', ')}`);
 }
 
 /** The defaults of a set of options, and the names of those that have none. */
