@@ -31,6 +31,8 @@ export {
 } from './core/options/options.js';
 export { markHandled, Outcome } from './core/scheduling/outcome.js';
 export { CodedError, recognize, redactError } from './core/errors/resilient-error.js';
+export { redact } from './core/options/redaction.js';
+export { isOnWindows } from './core/ports/platform-path.js';
 export type { TelemetryTable } from './core/telemetry/telemetry-definitions.js';
 export { SerialQueue } from './core/scheduling/serial-queue.js';
 export { sleep } from './core/scheduling/sleep.js';
@@ -38,6 +40,7 @@ export type { StatusDescription, Verdict } from './core/telemetry/status-descrip
 export { USER_AGENT } from './core/options/version.js';
 export { Worker } from './core/scheduling/worker.js';
 export { withoutTrailingSlashes } from './fs/absolute-path.js';
+export { Globs } from './fs/globs.js';
 export { examine } from './fs/examine.js';
 export { sha256 } from './fs/snapshot.js';
 export { DATA_LINK, isEntryName } from './fs/volume-layout.js';

@@ -33,6 +33,9 @@ export interface ActionFlags extends RunFlags {
   readonly process?: string;
   readonly webhook?: readonly string[];
   readonly webhookMethod?: string;
+  readonly webhookCa?: string;
+  readonly webhookCert?: string;
+  readonly webhookKey?: string;
 }
 
 /** Added to the time that a run may take to stop, because the kernel needs time to end its processes, ms. */
@@ -80,16 +83,28 @@ export function addActionFlags(command: Command): Command {
     .option('--pid-file <file>', '  the process whose ID is in this file', text)
     .option('--process <name>', '  the topmost process with this name', text)
     .option('--webhook <url>', 'send the change to this URL as JSON (repeatable)', each(text))
-    .option('--webhook-method <method>', '  with this method (default: POST)', httpMethod);
+    .option('--webhook-method <method>', '  with this method (default: POST)', httpMethod)
+    .option('--webhook-ca <file>', '  whose server is verified by these CAs, PEM', text)
+    .option('--webhook-cert <file>', '  with this client certificate, PEM', text)
+    .option('--webhook-key <file>', '  and its key, PEM', text);
   return addRunFlags(command);
 }
 
-/** A component that runs these actions as the flags say. It is closed with the session. */
-export function reloadActionOf(action: readonly Action[], flags: RunFlags, session: Session): ReloadAction {
+/**
+ * A component that runs these actions as the flags say. It is closed with the session.
+ * @param paths tell it from other rules with the same action, in logs and metrics.
+ */
+export function reloadActionOf(
+  action: readonly Action[],
+  flags: RunFlags,
+  session: Session,
+  paths: readonly string[] = [],
+): ReloadAction {
   const { check, splay, cooldown, timeout, stopTimeout = STOP_TIMEOUT_MS, exitOnError } = flags;
   const reload = session.closeAtEnd(
     new ReloadAction({
       action,
+      name: paths.length > 0 ? `${action[0]?.name ?? ''} for ${paths.join(', ')}` : undefined,
       check: check === undefined ? undefined : shellAction(check, flags, session),
       splayMs: splay,
       cooldownMs: cooldown,
@@ -112,14 +127,15 @@ export function reloadActionOf(action: readonly Action[], flags: RunFlags, sessi
  * @throws {ExitError} for flags that cannot be combined, and a wrong URL.
  */
 export function actionsOf(flags: ActionFlags, command: readonly string[], session: Session): Action[] {
-  const { exec = [], webhook = [], webhookMethod: method } = flags;
+  const { exec = [], webhook = [] } = flags;
   const [program, ...args] = command;
   const actions = exec.map((line) => shellAction(line, flags, session));
   if (program !== undefined) {
     actions.unshift(commandAction({ command: program, args, ...commandOptions(flags, session) }));
   }
-  actions.push(...signalsOf(flags), ...webhook.map((url) => webhookOf(url, method)));
-  if (webhook.length === 0) refuseUnused(flags, ['webhookMethod'], '--webhook');
+  actions.push(...signalsOf(flags), ...webhook.map((url) => webhookOf(url, flags)));
+  if (webhook.length === 0)
+    refuseUnused(flags, ['webhookMethod', 'webhookCa', 'webhookCert', 'webhookKey'], '--webhook');
   if (actions.length > 0) return actions;
   const unused = [
     'check',
@@ -147,12 +163,18 @@ function commandOptions(
 }
 
 /** The URL is not quoted, since it may have credentials. */
-function webhookOf(url: string, method: string | undefined): Action {
-  try {
-    return webhookAction({ url, method });
-  } catch {
+function webhookOf(url: string, flags: ActionFlags): Action {
+  const { webhookMethod: method, webhookCa: caFile, webhookCert: certFile, webhookKey: keyFile } = flags;
+  if (!/^https?:$/.test(URL.canParse(url) ? new URL(url).protocol : '')) {
     throw new UsageError('--webhook must be an http(s) URL');
   }
+  if ((certFile === undefined) !== (keyFile === undefined)) {
+    throw new UsageError('--webhook-cert and --webhook-key belong together');
+  }
+  if (new URL(url).protocol === 'http:' && (caFile ?? certFile) !== undefined) {
+    throw new UsageError('--webhook-ca and --webhook-cert need a --webhook that is an https URL');
+  }
+  return webhookAction({ url, method, caFile, certFile, keyFile });
 }
 
 function signalsOf({ signal: signals, pidFile, process: processName }: ActionFlags): Action[] {

@@ -3,6 +3,7 @@ import { constants } from 'node:os';
 import { resolve } from 'node:path';
 
 import { InvalidArgumentError, type Command, type Option } from 'commander';
+import { Globs } from 'resilient-watcher/internal';
 
 import { UsageError } from './exit-code.js';
 
@@ -52,6 +53,16 @@ export function httpUrl(given: string): string {
 export function httpMethod(given: string): string {
   if (/^[\w!#$%&'*+.^`|~-]+$/.test(given)) return given;
   throw new InvalidArgumentError('It must be an HTTP method such as POST.');
+}
+
+/** A glob of paths below a watched one. */
+export function glob(given: string): string {
+  try {
+    new Globs([text(given)]);
+    return given;
+  } catch (error) {
+    throw new InvalidArgumentError(`It must be a glob such as '**/*.tmp': ${(error as Error).message}`);
+  }
 }
 
 /** The parsers of flags that may be given more than once. */

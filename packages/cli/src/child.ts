@@ -71,6 +71,7 @@ export class Child {
     try {
       const group = new ProcessGroup(program, args, { stdio: [...io.descriptors], env: io.env });
       this.#group = group;
+      session.output.shareStdout();
       reportGroup(program, group, session);
       group.exited.then(
         ({ code, signal }) => {

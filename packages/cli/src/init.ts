@@ -5,13 +5,16 @@
 import { becomeShell } from './replace-process.js';
 
 /**
- * `wait` reaps every child of the shell, inherited ones included. A trap interrupts it, so it is repeated. The stdin of a
+ * `wait` reaps every child of the shell, inherited ones included. A trap interrupts it, so it is repeated. A signal may come
+ * before there is a child. The stdin of a
  * background command would be /dev/null, hence descriptor 3.
  */
 const INIT_SCRIPT = `
 exec 3<&0
+child= early=
+for name in INT TERM HUP QUIT USR1 USR2 WINCH; do trap "early=$name; kill -$name \$child 2>/dev/null" $name; done
 "$@" <&3 3<&- & child=$!
-for name in INT TERM HUP QUIT USR1 USR2 WINCH; do trap "kill -$name $child 2>/dev/null" $name; done
+[ -z "$early" ] || kill -$early $child
 while :; do
   wait $child; code=$?
   kill -0 $child 2>/dev/null || exit $code

@@ -10,14 +10,25 @@ const { stdout, stderr, env } = process;
 // The reader of the output is gone. Keep watching.
 for (const stream of [stdout, stderr]) stream.on('error', () => undefined);
 
-const exitCode = await main(process.argv.slice(2), {
-  stdin: () => process.stdin,
-  stdout,
-  stderr,
-  descriptors: [0, 1, 2],
-  env,
-  signals: process,
-  clock: systemClock,
-  becomeInit: process.pid === 1 ? becomeInit : undefined,
-});
-await endProcess(exitCode);
+/**
+ * Runs the program, and ends the process.
+ * @param onHandled is called once the signals that stop a process are handled.
+ */
+export async function start(onHandled: () => void): Promise<never> {
+  const exitCode = await main(process.argv.slice(2), {
+    stdin: () => process.stdin,
+    stdout,
+    stderr,
+    descriptors: [0, 1, 2],
+    env,
+    signals: {
+      on(signal, listener) {
+        process.on(signal, listener);
+        onHandled();
+      },
+    },
+    clock: systemClock,
+    becomeInit: process.pid === 1 ? becomeInit : undefined,
+  });
+  return endProcess(exitCode);
+}

@@ -34,6 +34,8 @@ export class Output {
   readonly #io: Io;
   readonly #isColored: boolean;
   #isLost = false;
+  /** Whether a command writes to the same stdout. */
+  #isShared = false;
   /** How many events have been dropped since the last one that was printed. */
   #dropped = 0;
 
@@ -41,6 +43,11 @@ export class Output {
     this.#options = options;
     this.#io = io;
     this.#isColored = io.stderr.isTTY === true && !io.env['NO_COLOR'];
+  }
+
+  /** From now on a command writes to stdout, too: its last line may have no end, so each document begins a new one. */
+  shareStdout(): void {
+    this.#isShared = true;
   }
 
   /**
@@ -61,7 +68,8 @@ export class Output {
       this.log('warn', 'dropped', `${count} events were dropped: nobody read the output`, { count });
     const time = isoTime(clock.now());
     if (json) {
-      stdout.write(`${JSON.stringify({ time, level, event, message, ...fields })}\n`, (error) =>
+      const begin = this.#isShared ? '\n' : '';
+      stdout.write(`${begin}${JSON.stringify({ time, level, event, message, ...fields })}\n`, (error) =>
         this.#written(error),
       );
       return;

@@ -1,9 +1,10 @@
 /** `--config`: the rules of `watch` in a YAML file that is itself watched. */
 import { Command, type Option } from 'commander';
-import { ConfigLoader, FileProvider, yamlParser } from 'resilient-watcher/config';
+import { ConfigLoader, FileProvider } from 'resilient-watcher/config';
 
 import { checkPaths, isRepeatable } from './arguments.js';
 import { EXIT, ExitError } from './exit-code.js';
+import { RulesText } from './rules-text.js';
 import { Session } from './session.js';
 import { addRuleFlags, prepareRule, type RuleFlags, type RuleOptions } from './watch-rule.js';
 
@@ -20,20 +21,21 @@ type RunningRules = Map<string, Session>;
  */
 export async function watchRules(path: string, session: Session): Promise<void> {
   const { output, signal, io } = session;
+  const text = new RulesText();
   const loader = session.closeAtEnd(
     new ConfigLoader({
       name: path,
-      sources: [{ provider: new FileProvider(path, { parser: yamlParser, merge: true }) }],
+      sources: [{ provider: new FileProvider(path, { parser: text.parser, merge: true }) }],
       signal,
       clock: io.clock,
     }),
   );
   const running: RunningRules = new Map();
   // Not a validator of the loader: that would hide words of the rules in the message.
-  let exchanged = exchange(running, rulesOf(await loader.load(), path, session), session, true);
+  let exchanged = exchange(running, rulesOf(await loader.load(), path, text, session), session, true);
   loader.on('change', ({ current }) => {
     try {
-      const rules = rulesOf(current, path, session);
+      const rules = rulesOf(current, path, text, session);
       exchanged = exchanged.then(() => exchange(running, rules, session, false));
     } catch (error) {
       output.log('warn', 'config-rejected', `the rules stay as they are: ${messageOf(error)}`);
@@ -64,12 +66,14 @@ async function exchange(
   const starting = [...wanted].map(([text, rule]) => {
     const part = session.fork();
     running.set(text, part);
-    return prepareRule(rule, part)(!isFirst);
+    return prepareRule(rule, part, true)(!isFirst);
   });
-  const count = `${rules.length} ${rules.length === 1 ? 'rule' : 'rules'} in use`;
+  const { size } = new Set(rules.map((rule) => JSON.stringify(rule)));
+  const again = size < rules.length ? ` (${rules.length - size} given twice)` : '';
+  const count = `${size} ${size === 1 ? 'rule' : 'rules'} in use${again}`;
   // Not awaited: a path on a file system that hangs must not hold up the next revision.
   Promise.all(starting).then(
-    () => session.signal.aborted || session.output.log('info', 'config', count, { rules: rules.length }),
+    () => session.signal.aborted || session.output.log('info', 'config', count, { rules: size }),
     (error: unknown) => session.output.log('error', 'error', messageOf(error)),
   );
 }
@@ -78,9 +82,12 @@ async function exchange(
 type Report = (place: string, what: string) => void;
 
 /** @throws {ExitError} with all that is wrong in the file. */
-function rulesOf(values: unknown, file: string, session: Session): RuleOptions[] {
+function rulesOf(values: unknown, file: string, text: RulesText, session: Session): RuleOptions[] {
   const problems: string[] = [];
-  const report: Report = (place, what) => void problems.push(`\n  ${file}: ${place}: ${what}`);
+  const report: Report = (place, what) => {
+    const line = text.lineOf(place);
+    problems.push(`\n  ${file}${line === undefined ? '' : `:${line}`}: ${place}: ${what}`);
+  };
   const { rules, ...others } = values as { readonly rules?: unknown };
   for (const key of Object.keys(others)) report(key, 'unknown key; the only key is "rules"');
   if (!Array.isArray(rules)) report('rules', 'it must be a list');
@@ -169,12 +176,13 @@ class ElementError extends Error {
 
 /** A flag without a value; `false` is as if the key were not there. */
 function yes(value: unknown): true | undefined {
-  if (typeof value === 'boolean') return value || undefined;
+  if (value === 'true') return true;
+  if (value === 'false') return undefined;
   throw new Error('It must be true or false.');
 }
 
 function one<T>(value: unknown, parse: (text: string) => T): T {
-  if (typeof value === 'string' || typeof value === 'number') return parse(String(value));
+  if (typeof value === 'string') return parse(value);
   throw new Error('It must be a string.');
 }
 

@@ -1,5 +1,7 @@
 import type { Command } from 'commander';
 
+import { isOnWindows } from 'resilient-watcher/internal';
+
 import { updateOf, type Action } from './action.js';
 import { addRunFlags, reloadActionOf, type RunFlags } from './action-flags.js';
 import { checkPaths, signalName } from './arguments.js';
@@ -11,7 +13,9 @@ import {
   addWatchFlags,
   createWatchers,
   missingPaths,
+  relevant,
   reportMissing,
+  settled,
   startWatchers,
   type WatchFlags,
 } from './watched-paths.js';
@@ -59,10 +63,13 @@ async function runRun({ paths, flags, command, session }: Invocation<Flags>): Pr
   if (command.length === 0) {
     throw new UsageError('no command is given; put it after --, as in -- /app/server');
   }
+  const { onChange = 'SIGHUP' } = flags;
+  if (isOnWindows() && onChange !== 'restart') {
+    throw new UsageError(`on Windows, ${onChange} would end the command; use --on-change restart`);
+  }
   session.becomeInit();
   const child = new Child(command, session, flags);
   forwardSignals(child, session);
-  const { onChange = 'SIGHUP' } = flags;
   const missing = (): string[] => missingPaths(watchers);
   const startWhenComplete = (): void => {
     reportMissing(missing(), session);
@@ -88,10 +95,12 @@ async function runRun({ paths, flags, command, session }: Invocation<Flags>): Pr
   });
   let isReady = false;
   let hasStarted = false;
-  const watchers = createWatchers(paths, flags, session, (change, { path }) => {
+  const trigger = settled({ paths, settle: flags.settle }, session, (update) => reload.trigger(update));
+  const watchers = createWatchers(paths, flags, session, (given, { path }) => {
+    const change = relevant(given, flags);
     if (!isReady) return;
-    if (hasStarted) reload.trigger(updateOf(change, path));
-    else startWhenComplete();
+    if (!hasStarted) startWhenComplete();
+    else if (change) trigger(updateOf(change, path));
   });
   await listen(flags, session);
   await reload.start();

@@ -12,6 +12,8 @@ import {
   addWatchFlags,
   createWatchers,
   missingPaths,
+  relevant,
+  settled,
   startWatchers,
   type WatchFlags,
 } from './watched-paths.js';
@@ -38,11 +40,17 @@ export function addRuleFlags(command: Command): Command {
 
 /**
  * Prepares a rule that watches paths and acts on their changes until its session is closed. Does no I/O.
+ * @param isOneOfMany its paths belong to its name.
  * @throws {ExitError | TypeError} for flags that are wrong or cannot be combined.
  */
-export function prepareRule({ paths, flags, command }: RuleOptions, session: Session): StartRule {
+export function prepareRule(
+  { paths, flags, command }: RuleOptions,
+  session: Session,
+  isOneOfMany = false,
+): StartRule {
   const actions = actionsOf(flags, command, session);
-  const reload = actions.length === 0 ? undefined : reloadActionOf(actions, flags, session);
+  const reload =
+    actions.length === 0 ? undefined : reloadActionOf(actions, flags, session, isOneOfMany ? paths : []);
   if (flags.once) reload?.on('succeeded', () => session.end(EXIT.ok));
   let isStarted = false;
   /** Collected until the first checks have ended, so that one action handles what is there at the start. */
@@ -52,9 +60,13 @@ export function prepareRule({ paths, flags, command }: RuleOptions, session: Ses
     else if (reload) reload.trigger(update);
     else if (flags.once) session.end(EXIT.ok);
   };
-  const watchers = createWatchers(paths, flags, session, (change, { path }) => {
+  const settle = settled({ paths, settle: flags.settle }, session, handle);
+  const watchers = createWatchers(paths, flags, session, (given, { path }) => {
+    const change = relevant(given, flags);
+    if (!change) return;
     // What becomes known only after the start is a change, too.
-    if (isStarted || change.cause !== 'start' || flags.initial) handle(updateOf(change, path));
+    if (isStarted || change.cause !== 'start' || flags.initial)
+      (isStarted ? settle : handle)(updateOf(change, path));
   });
   return async (isReplacement = false) => {
     try {

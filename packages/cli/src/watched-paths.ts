@@ -2,16 +2,19 @@
 import { join } from 'node:path';
 
 import type { Command } from 'commander';
-import { ResilientWatcher, type Change } from 'resilient-watcher';
-import { withDeadline } from 'resilient-watcher/internal';
+import { ResilientWatcher, type Change, type Scheduled } from 'resilient-watcher';
+import { Globs, withDeadline } from 'resilient-watcher/internal';
 
-import { duration } from './arguments.js';
+import { mergeUpdates, type ActionUpdate } from './action.js';
+import { delay, duration, each, glob } from './arguments.js';
 import type { Session } from './session.js';
 
 /** How paths are watched. */
 export interface WatchFlags {
   readonly poll?: number;
   readonly recursive?: true;
+  readonly settle?: number;
+  readonly ignore?: readonly string[];
 }
 
 /** Adds the flag for where events come from. */
@@ -23,7 +26,66 @@ export function addPollFlag(command: Command): Command {
 
 /** Adds the flags for how paths are watched. */
 export function addWatchFlags(command: Command): Command {
-  return addPollFlag(command).option('--recursive', 'watch the folders below each directory, too');
+  return addPollFlag(command)
+    .option('--recursive', 'watch the folders below each directory, too')
+    .option(
+      '--ignore <glob>',
+      "files that cause no action, such as '**/*.tmp' (repeatable); editors' leftovers never do",
+      each(glob),
+    )
+    .option(
+      '--settle <duration>',
+      'with several paths: how long a change of one waits for the others (default: 200ms)',
+      delay,
+    );
+}
+
+/** What editors have beside a file while it is saved or open: vim, emacs, and whatever makes a backup. */
+const LEFTOVERS = new Globs(['**/.*.sw?', '**/4913', '**/*~', '**/.#*', '**/#*#', '**/.goutputstream-*']);
+
+/** The change without what is to cause no action; undefined if nothing is left of it. */
+export function relevant(change: Change, { ignore = [] }: WatchFlags): Change | undefined {
+  const { added, changed, removed, current, previous } = change;
+  const globs = new Globs(ignore);
+  // kubelet's keys are nobody's leftovers.
+  const isEdited = [current.kind, previous.kind].some((kind) => kind === 'directory' || kind === 'tree');
+  const isIgnored = (key: string): boolean =>
+    (isEdited && LEFTOVERS.matches(key)) ||
+    key.split('/').some((_, index, names) => globs.matches(names.slice(0, index + 1).join('/')));
+  const left = (keys: readonly string[]): readonly string[] => keys.filter((key) => !isIgnored(key));
+  const kept = { ...change, added: left(added), changed: left(changed), removed: left(removed) };
+  const lengthOf = (of: Change): number => of.added.length + of.changed.length + of.removed.length;
+  return lengthOf(kept) === 0 && lengthOf(change) > 0 ? undefined : kept;
+}
+
+/** As `groupSettleMs` of the library, ms: kubelet publishes the volumes of a pod one after another. */
+const SETTLE_MS = 200;
+
+/**
+ * Makes one update of what changes at several paths together: the change of a path waits for those of the others, until
+ * all have changed or no further one has changed for `settle`. One path waits for nobody.
+ */
+export function settled(
+  { paths, settle = SETTLE_MS }: { readonly paths: readonly string[]; readonly settle: number | undefined },
+  { signal, io: { clock } }: Session,
+  handle: (update: ActionUpdate) => void,
+): (update: ActionUpdate) => void {
+  let waiting: ActionUpdate | undefined;
+  let timer: Scheduled | undefined;
+  const flush = (): void => {
+    const update = waiting;
+    waiting = undefined;
+    if (update && !signal.aborted) handle(update);
+  };
+  return (update) => {
+    const known = waiting?.paths.length ?? 0;
+    waiting = waiting ? mergeUpdates(waiting, update) : update;
+    const { length } = waiting.paths;
+    if (length === known) return;
+    timer?.cancel();
+    if (length >= paths.length || settle === 0) flush();
+    else timer = clock.schedule(flush, settle);
+  };
 }
 
 /** How long the first checks may take before the program works with what is known, ms. */

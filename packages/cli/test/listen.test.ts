@@ -56,8 +56,12 @@ describe('--listen', () => {
       { kind: 'ResilientWatcher', state: 'watching' },
     ]);
     const { text } = await get('/metrics');
-    expect(text).toMatch(/resilient_watcher_actions_total\{action="exec",result="succeeded"\} [1-9]/);
-    expect(text).toMatch(/resilient_watcher_actions_total\{action="exec",result="error"\} [1-9]/);
+    expect(text).toMatch(
+      /resilient_watcher_actions_total\{target="[^"]+",action="exec",result="succeeded"\} [1-9]/,
+    );
+    expect(text).toMatch(
+      /resilient_watcher_actions_total\{target="[^"]+",action="exec",result="error"\} [1-9]/,
+    );
     expect(text).toMatch(/resilient_watcher_changes_total\{target="[^"]+\/volume",cause="fs"\} \d/);
     expect((await get('/nope')).status).toBe(404);
     expect((await fetch(`${url}/metrics`, { method: 'POST' })).status).toBe(405);
@@ -122,6 +126,18 @@ describe('--config', () => {
     a.publish({ n: '1', fourth: '' });
     await program.until(/a got \["fourth","second"\]/);
     expect(await program.terminated()).toBe(0);
+  });
+
+  test('gives a command its words as they are written, and runs a rule once that is given twice', async () => {
+    const file = join(temporaryDirectory(), 'rules.yaml');
+    const rule = `  - paths: [${volume().directory}]
+    initial: true
+    command: [/bin/echo, said, 1.10, 0x10, 1e3, +5, 0o17, ~, null, true, 2026-11-28]\n`;
+    writeFileSync(file, `rules:\n${rule}${rule}`);
+    const program = startMain(['watch', '--config', file]);
+    await program.until(/1 rule in use \(1 given twice\)/);
+    await program.until(/^said 1\.10 0x10 1e3 \+5 0o17 ~ null true 2026-11-28$/m);
+    expect(program.stderr.match(/^said/gm)).toHaveLength(1);
   });
 
   test('a rule that replaces another handles changes that the old one has not seen', async () => {

@@ -62,6 +62,42 @@ test('it prints when the command starts and how it ends, without its arguments, 
   expect(stderr).not.toContain('trap');
 });
 
+test('a change of one path waits for that of the other, so the command restarts once; one path waits for nobody', async () => {
+  const [a, b] = [volume(), volume()];
+  const reading = `echo "up $$ with $(cat '${a.path('n')}' '${b.path('n')}' | tr -d '\\n')"; ${APPLICATION}`;
+  const program = startMain([
+    ...['run', a.directory, b.directory, '--on-change', 'restart', '--settle', '1h'],
+    ...['--', '/bin/sh', '-c', reading],
+  ]);
+  await program.until(/^up \d+ with 00$/m);
+  a.publish({ n: '1' });
+  await program.until(new RegExp(`${a.directory}: .*chang`));
+  b.publish({ n: '1' });
+  await program.until(/^up \d+ with 11$/m);
+  expect(program.stdout.match(/ with /g)).toHaveLength(2);
+
+  const one = startMain(['run', a.directory, '--on-change', 'USR1', '--settle', '1h', ...application]);
+  await one.until(/^up \d+$/m);
+  a.publish({ n: '2' });
+  await one.until(/got USR1/);
+});
+
+test('with --json each event is a line of its own, whatever the command writes', async () => {
+  const mounted = volume();
+  const program = startMain(['run', mounted.directory, '--json', '--', '/bin/sh', '-c', 'printf "no end"']);
+  const { stdout } = await program.finished();
+  const lines = stdout.split('\n').filter((line) => line.includes('"event"'));
+  expect(lines.map((line) => (JSON.parse(line) as { event: string }).event)).toContain('command-ended');
+});
+
+test('on Windows a signal is refused, since it would end the command', async () => {
+  const { platform } = process;
+  onTestFinished(() => void Object.defineProperty(process, 'platform', { value: platform }));
+  Object.defineProperty(process, 'platform', { value: 'win32' });
+  const { code, stderr } = await runMain(['run', volume().directory, ...application]);
+  expect([code, stderr]).toEqual([2, expect.stringContaining('use --on-change restart')]);
+});
+
 test('HUP, USR1, USR2, QUIT, INT and WINCH are handed on to the command', async () => {
   const program = startMain(['run', volume().directory, ...application]);
   await program.until(/^up \d+$/m);

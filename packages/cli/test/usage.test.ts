@@ -96,7 +96,7 @@ test('an address in use is reported as such', async () => {
 });
 
 test.each([
-  ['rules: [{ paths: [/tmp], exec: [true] }]', 'rules.0.exec.0: It must be a string.'],
+  ['rules: [{ paths: [/tmp], exec: [{}] }]', 'rules.0.exec.0: It must be a string.'],
   ['rules: [{ paths: [/tmp] }, { paths: /tmp }]', 'rules.1.paths: It must be a list, as in [/etc/app].'],
   [
     'rules: [{ paths: [/tmp], command: nginx -s reload }]',
@@ -138,7 +138,7 @@ test.each([
   const file = join(temporaryDirectory(), 'rules.yaml');
   writeFileSync(file, text);
   const { code, stderr } = await runMain(['watch', '--config', file]);
-  expect([code, stderr]).toEqual([1, expect.stringContaining(`\n  ${file}: ${message}`)]);
+  expect([code, stderr]).toEqual([1, expect.stringContaining(`\n  ${file}:1: ${message}`)]);
 });
 
 test('all that is wrong in a file of rules is reported: each element, and unknown keys beside it', async () => {
@@ -148,7 +148,7 @@ test('all that is wrong in a file of rules is reported: each element, and unknow
     'rules: [{ paths: [/tmp], exec: [ok, [x]], exce: y, timeout: soon }, 7, { paths: [/tmp], signal: [HUP, NO] }]',
   );
   const { stderr } = await runMain(['watch', '--config', file]);
-  const places = [...stderr.matchAll(/^ {2}.*?rules\.yaml: (.*?): /gm)].map(([, place]) => place);
+  const places = [...stderr.matchAll(/^ {2}.*?rules\.yaml:1: (.*?): /gm)].map(([, place]) => place);
   expect(places).toEqual([
     'rules.0.exec.1',
     'rules.0.exce',
@@ -156,6 +156,17 @@ test('all that is wrong in a file of rules is reported: each element, and unknow
     'rules.1',
     'rules.2.signal.1',
   ]);
+});
+
+test('what is wrong in a rule is named with its line', async () => {
+  const file = join(temporaryDirectory(), 'rules.yaml');
+  writeFileSync(
+    file,
+    'rules:\n  - paths: [/tmp]\n    timeout: soon\n  - paths:\n      - /tmp\n    exce: x\n',
+  );
+  const { stderr } = await runMain(['watch', '--config', file]);
+  const places = [...stderr.matchAll(/yaml:(\d+): (.*?): /gm)].map(([, line, place]) => `${line} ${place}`);
+  expect(places).toEqual(['3 rules.0.timeout', '6 rules.1.exce']);
 });
 
 test('a file of rules that is no YAML is named with line and column', async () => {

@@ -244,6 +244,29 @@ test('with --initial one action handles all paths, with the cause `start`, and -
   expect(stdout).not.toContain('missing-program');
 });
 
+test('what editors leave beside a file, and what --ignore matches, causes no action; a key of a volume does', async () => {
+  const directory = temporaryDirectory();
+  writeFileSync(join(directory, 'app.yaml'), '0');
+  mkdirSync(join(directory, 'cache'));
+  const exec = ['--exec', 'echo "acted on $RW_KEYS"', '--ignore', 'cache', '--ignore', '**/*.tmp'];
+  const program = startMain(['watch', directory, '--recursive', ...exec]);
+  await program.until(/watching/);
+  const leftovers = ['.app.yaml.swp', '4913', 'app.yaml~', '.#app.yaml', '#app.yaml#', 'x.tmp', 'cache/x'];
+  for (const name of leftovers) {
+    writeFileSync(join(directory, name), 'x');
+    await program.until(new RegExp(`INFO.*${name.replaceAll('.', '\\.')}`));
+  }
+  writeFileSync(join(directory, 'app.yaml'), '1');
+  await program.until(/acted on \["app.yaml"\]/);
+  expect(program.stderr.match(/acted on/g)).toHaveLength(1);
+
+  const mounted = volume();
+  const other = startMain(['watch', mounted.directory, ...exec]);
+  await other.until(/watching/);
+  mounted.publish({ n: '0', '4913': 'x' });
+  await other.until(/acted on \["4913"\]/);
+});
+
 test('--poll is how often it checks, and nothing else checks in between', async () => {
   const mounted = volume();
   const program = startMain([

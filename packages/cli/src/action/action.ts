@@ -8,6 +8,8 @@ export interface Action {
   readonly name: string;
   /** The kind in telemetry: `exec`, `signal`, `webhook`, or a word of your own. Default `custom`. */
   readonly kind?: string;
+  /** Looks at what the action may need to know before the first change. A failure is ignored. */
+  prepare?(): Promise<void>;
   /**
    * Runs the action. If it rejects, the action has failed and is retried. When `signal` aborts, it should stop, and settle
    * once nothing is left running: reject, or fulfill if its work was completed nevertheless.

@@ -10,7 +10,7 @@ import {
 } from 'resilient-watcher/internal';
 
 import { type Action, actionFailed } from './action.js';
-import { whyNotStarted } from './not-started.js';
+import { SHELL, whyNoShell, whyNotStarted } from './not-started.js';
 import { ProcessGroup, type ProcessExit } from './process-group.js';
 import { isSignal } from './signal-action.js';
 import { environmentOf, type ActionUpdate } from './action-update.js';
@@ -84,7 +84,7 @@ export function commandAction(options: CommandActionOptions): Action {
         });
         exit = await group.exited;
       } catch (cause) {
-        throw actionFailed(name, whyNotStarted(command, cause), cause);
+        throw actionFailed(name, shell ? whyNoShell(cause) : whyNotStarted(command, cause), cause);
       } finally {
         forget?.();
         await stopped;
@@ -107,7 +107,7 @@ function programOf(commandLine: string): string {
 
 function startGroup(options: ResolvedCommandOptions, update: ActionUpdate): ProcessGroup {
   const { command, args, shell, output, cwd, env } = options;
-  const group = new ProcessGroup(shell ? '/bin/sh' : command, shell ? ['-c', command] : args, {
+  const group = new ProcessGroup(shell ? SHELL : command, shell ? ['-c', command] : args, {
     cwd,
     env: { ...process.env, ...env, ...environmentOf(update) },
     // The command writes directly to the descriptors of this process, so its output is not buffered here.

@@ -1,4 +1,15 @@
+import { existsSync } from 'node:fs';
+
 import { errnoOf } from 'resilient-watcher/internal';
+
+/** What runs the command line of `--exec`, and of `shell: true`. */
+export const SHELL = '/bin/sh';
+
+/** Why a command line was not started. */
+export function whyNoShell(error: unknown): string {
+  if (errnoOf(error) !== 'ENOENT' || existsSync(SHELL)) return whyNotStarted(SHELL, error);
+  return `there is no ${SHELL}, which runs it; give the program and its arguments after -- instead`;
+}
 
 /** Why a program was not started. Its name may be a whole command line, whose arguments are not quoted. */
 export function whyNotStarted(program: string, error: unknown): string {

@@ -1,5 +1,6 @@
 /**
- * A command in a process group of its own, so that it can be stopped together with the processes it has started.
+ * A command in a process group of its own, so that it can be stopped together with the processes it has started. Windows
+ * has no process groups: there, `taskkill /T` ends the command and what it has started, whatever the signal is.
  *
  * | state      | the command exits | `stop()`                                   | the group is empty | its time is up          |
  * |------------|-------------------|--------------------------------------------|--------------------|-------------------------|
@@ -12,7 +13,7 @@ import { spawn, type ChildProcess, type SpawnOptions, type StdioOptions } from '
 import { closeSync, constants, fstatSync, openSync } from 'node:fs';
 
 import { systemClock } from 'resilient-watcher';
-import { errnoOf, sleep } from 'resilient-watcher/internal';
+import { errnoOf, isOnWindows, sleep } from 'resilient-watcher/internal';
 
 import { hasOnlyZombies } from './process-table.js';
 
@@ -42,7 +43,9 @@ export class ProcessGroup {
   constructor(command: string, args: readonly string[], options: SpawnOptions) {
     const output = outputOf(options.stdio);
     try {
-      this.child = spawn(command, args, { ...options, stdio: output.stdio, detached: true });
+      // On Windows, that would be a console of its own.
+      const detached = !isOnWindows();
+      this.child = spawn(command, args, { ...options, stdio: output.stdio, detached });
     } finally {
       output.close();
     }
@@ -95,17 +98,31 @@ export class ProcessGroup {
 
   /** Whether there was a process to signal. */
   #send(signal: NodeJS.Signals | 0): boolean {
-    const { pid } = this.child;
+    const { pid, exitCode, signalCode } = this.child;
     if (pid === undefined || this.#isOver) return false;
     try {
       process.kill(-pid, signal);
       return true;
     } catch (error) {
-      // Processes of another user cannot be stopped from here, and are not waited for.
       const errno = errnoOf(error);
+      // There are no process groups.
+      const isAlone = errno === 'ESRCH' && exitCode === null && signalCode === null;
+      if (isAlone && signal !== 0) this.#endTree(pid, signal);
+      if (isAlone) return true;
+      // Processes of another user cannot be stopped from here, and are not waited for.
       if (errno === 'ESRCH' || errno === 'EPERM') return false;
       throw error;
     }
+  }
+
+  /** `taskkill` finds the processes by their parents, so the command is ended last. */
+  #endTree(pid: number, signal: NodeJS.Signals): void {
+    const killer = spawn('taskkill', ['/pid', String(pid), '/T', '/F'], {
+      stdio: 'ignore',
+      windowsHide: true,
+    });
+    const end = (): void => void this.child.kill(signal);
+    killer.once('error', end).once('exit', end);
   }
 }
 

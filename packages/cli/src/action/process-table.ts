@@ -22,11 +22,23 @@ export function findProcess(pid: number): FoundProcess {
 }
 
 /**
+ * This process and those above it, such as the init of its container, as far as `/proc` shows them. A signal to one of
+ * them is never meant for an application.
+ */
+export function ownProcesses(): ReadonlySet<number> {
+  const own = new Set([process.pid]);
+  for (let pid = process.ppid; pid > 0 && !own.has(pid); pid = readProcessStat(pid)?.parent ?? 0)
+    own.add(pid);
+  return own;
+}
+
+/**
  * The processes of a program by its name, without those whose parent is also one, so that only the master process of
- * nginx is found. The current process is never included.
+ * nginx is found. The current process and those above it are never included.
  */
 export async function processesNamed(name: string): Promise<number[]> {
-  const running = (await processes()).filter(({ pid, hasEnded }) => !hasEnded && pid !== process.pid);
+  const own = ownProcesses();
+  const running = (await processes()).filter(({ pid, hasEnded }) => !hasEnded && !own.has(pid));
   const programs = await Promise.all(running.map(programsOf));
   const matching = running.filter(
     ({ command }, index) => command === name || programs[index]?.includes(name),
@@ -71,6 +83,20 @@ async function programsOf({ pid, command }: ProcessStat): Promise<string[]> {
 
 function textOf(pid: number | string, file: 'stat' | 'cmdline'): Promise<string> {
   return readFile(`/proc/${pid}/${file}`, 'utf8').catch(() => '');
+}
+
+/** `USER_HZ`, which is 100 on all systems that Node.js runs on. */
+const TICKS_PER_SECOND = 100;
+
+/** When a process was started, epoch ms; undefined if `/proc` does not say when the system was. */
+export function startedAt({ startTime }: Pick<ProcessStat, 'startTime'>): number | undefined {
+  try {
+    const [, bootTime] = /^btime (\d+)$/m.exec(readFileSync('/proc/stat', 'latin1')) ?? [];
+    if (bootTime === undefined) return undefined;
+    return (Number(bootTime) + Number(startTime) / TICKS_PER_SECOND) * 1_000;
+  } catch {
+    return undefined;
+  }
 }
 
 /** What `/proc` says about a process; undefined if it does not exist or is hidden, or there is no `/proc`. */

@@ -107,8 +107,15 @@ const TELEMETRY: TelemetryTable<Messages, { action: ActionMessage }> = {
     actions: {
       kind: 'counter',
       unit: '{action}',
-      labels: ['action', 'result'],
+      labels: ['target', 'action', 'result'],
       help: 'Runs of checks and actions of a ReloadAction (succeeded, interrupted, error).',
+    },
+    'action.failing': {
+      kind: 'gauge',
+      unit: '1',
+      of: 'greatest',
+      labels: ['target'],
+      help: 'Whether the newest update has not been handled: 1 after a check or an action failed, until one succeeds.',
     },
   },
 };
@@ -117,6 +124,9 @@ const TELEMETRY: TelemetryTable<Messages, { action: ActionMessage }> = {
 export const reloadDescription: StatusDescription<ReloadActionStatus> = {
   worksIdle: true,
   telemetry: TELEMETRY,
+  metrics: ({ lastSuccessful }) => [
+    { metric: 'action.failing', labels: {}, value: lastSuccessful === false ? 1 : 0 },
+  ],
   health({ lastSuccessful, lastError }) {
     if (lastSuccessful !== false) return {};
     return { unready: `the last action failed: ${lastError?.code ?? 'interrupted'}` };
@@ -208,6 +218,12 @@ export class ReloadAction extends Component<ReloadActionEvents, ReloadActionStat
 
   protected override get purpose(): string {
     return `run the action "${this.name}"`;
+  }
+
+  protected override onStart(): Promise<unknown> {
+    // Not awaited: a file server that does not answer must not hold up the start.
+    for (const action of this.#options.actions) action.prepare?.().catch(() => undefined);
+    return super.onStart();
   }
 
   protected override onClose(): Promise<void> {

@@ -22,6 +22,18 @@ test('when a group that had to be killed has stopped, its processes have ended, 
   expect(isRunning(Number(pid))).toBe(false);
 });
 
+test('where there are no process groups, as on Windows, stop() ends the command', async () => {
+  const kill = process.kill.bind(process);
+  onTestFinished(() => void (process.kill = kill));
+  process.kill = (pid, signal) => {
+    if (pid < 0) throw Object.assign(new Error('kill ESRCH'), { code: 'ESRCH' });
+    return kill(pid, signal);
+  };
+  const group = new ProcessGroup(process.execPath, ['-e', 'setInterval(() => {}, 1e9)'], { stdio: 'ignore' });
+  await group.stop('SIGTERM', 1e9);
+  expect(isRunning(group.child.pid ?? 0)).toBe(false);
+});
+
 test('zombies that nobody reaps are no reason to wait: the group has stopped without them', async () => {
   // What leaves the group does not reap the child that it has there.
   const group = new ProcessGroup(

@@ -268,10 +268,14 @@ test('a reload is ready unless its last action failed, and its runs are counted 
   };
   expect(healthOf(reload).ready).toBe(true);
   expect(await runOnce((outcome) => outcome.reject(new Error('no')))).toBe(false);
+  expect(await registry.metrics()).toMatch(/resilient_watcher_action_failing\{target="[^"]*"\} 1/);
   expect(await runOnce((outcome) => outcome.resolve())).toBe(true);
   const text = await registry.metrics();
   for (const result of ['succeeded', 'error'])
-    expect(text).toContain(`resilient_watcher_actions_total{action="custom",result="${result}"} 1`);
+    expect(text).toMatch(
+      new RegExp(`actions_total\\{target="[^"]*",action="custom",result="${result}"\\} 1`),
+    );
+  expect(text).toMatch(/resilient_watcher_action_failing\{target="[^"]*"\} 0/);
 });
 
 test('a log has one line for each attempt and its outcome, with what the update was', async () => {

@@ -1,6 +1,6 @@
 import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdirSync, writeFileSync } from 'node:fs';
+import { mkdirSync, utimesSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
 import { signalAction, type SignalTarget } from '../../src/action.js';
@@ -46,6 +46,16 @@ test.each([
   expect(() => signalAction(name as NodeJS.Signals, target as SignalTarget)).toThrow(says);
 });
 
+test.each([
+  ['this process', process.pid],
+  ['its parent', process.ppid],
+])('a PID file that names %s is a failure: it was written in another container', async (_, pid) => {
+  const pidFile = join(temporaryDirectory(), 'pid');
+  writeFileSync(pidFile, `${pid}\n`);
+  const run = signalAction('SIGCONT', { pidFile }).run(update, { signal });
+  await expect(run).rejects.toThrow(/this program itself.*shareProcessNamespace/);
+});
+
 const onLinux = test.runIf(process.platform === 'linux');
 
 onLinux.each<[string, string, string?]>([
@@ -65,6 +75,23 @@ onLinux.each<[string, string, string?]>([
   await signalAction('SIGHUP', { processName: name }).run(update, { signal });
   const [said] = (await once(child.stdout, 'data')) as [Buffer];
   expect(said.toString()).toBe('signaled\n');
+});
+
+onLinux('a process that was started after its PID file was written is another one', async () => {
+  const child = spawn('sleep', ['1000'], { stdio: 'ignore' });
+  onTestFinished(() => void child.kill('SIGKILL'));
+  await once(child, 'spawn');
+  const pidFile = join(temporaryDirectory(), 'pid');
+  const write = (ageSeconds: number): void => {
+    writeFileSync(pidFile, `${child.pid}`);
+    const time = Date.now() / 1_000 - ageSeconds;
+    utimesSync(pidFile, time, time);
+  };
+  write(3_600);
+  const action = signalAction('SIGCONT', { pidFile });
+  await expect(action.run(update, { signal })).rejects.toThrow('now belongs to another one');
+  write(0);
+  await action.run(update, { signal });
 });
 
 onLinux('a program whose argument has the name is not it', async () => {

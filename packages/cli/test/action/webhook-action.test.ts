@@ -1,13 +1,19 @@
 import { once } from 'node:events';
+import { writeFileSync } from 'node:fs';
 import { createServer, type IncomingHttpHeaders, type RequestListener } from 'node:http';
+import { createServer as createSecureServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
+import { join } from 'node:path';
+import type { TLSSocket } from 'node:tls';
 
 import client, { Registry } from 'prom-client';
 import { logTo } from 'resilient-watcher';
 import { ReloadAction, webhookAction, type WebhookActionOptions } from '../../src/action.js';
+import { CertificateSigner } from '@resilient-watcher/local-api-server';
 import { collectMetrics } from 'resilient-watcher/prometheus';
 import { expect, onTestFinished, test } from 'vitest';
 
+import { temporaryDirectory } from '../../../../test/support/temporary-directory.js';
 import { shownBy } from '../../../../test/support/shown-by.js';
 
 /** In the path, as in the webhooks of Slack and Discord. */
@@ -51,6 +57,54 @@ test('a token in the path of a webhook is shown nowhere, whether the call succee
     expect(shown).toContain(`POST ${origin}`);
     expect(shown).not.toContain(TOKEN);
   }
+});
+
+test('the reason of a refusal is shown, bounded, in one line and without secrets', async () => {
+  const body = `no such hook:\n ${TOKEN} ${'x'.repeat(100_000)}`;
+  const refused = await serve((_, response) => response.writeHead(410).end(body));
+  const shown = await shownOf(`${refused}/services/${TOKEN}?key=${TOKEN}`);
+  expect(shown).toContain('it answered with status 410: no such hook: [redacted] xxx');
+  expect(shown).not.toContain(TOKEN);
+  expect(shown.length).toBeLessThan(50_000);
+});
+
+test('a server with a CA of its own gets the client certificate, from files that may be renewed', async () => {
+  const [signer, stranger] = [new CertificateSigner(), new CertificateSigner()];
+  const server = signer.issue({ dnsNames: ['localhost'], ipAddresses: ['127.0.0.1'] });
+  const listener = createSecureServer(
+    {
+      cert: server.chain,
+      key: server.key,
+      ca: signer.certificate,
+      requestCert: true,
+      rejectUnauthorized: false,
+    },
+    (request, response) => response.writeHead((request.socket as TLSSocket).authorized ? 204 : 401).end(),
+  ).listen(0, '127.0.0.1');
+  onTestFinished(() => void listener.close());
+  await once(listener, 'listening');
+  const directory = temporaryDirectory();
+  const [caFile, certFile, keyFile] = ['ca', 'cert', 'key'].map((name) => join(directory, name)) as [
+    string,
+    string,
+    string,
+  ];
+  const own = signer.issue({ dnsNames: ['client'] });
+  writeFileSync(caFile, stranger.certificate);
+  writeFileSync(certFile, own.chain);
+  writeFileSync(keyFile, own.key);
+  const url = `https://127.0.0.1:${(listener.address() as AddressInfo).port}`;
+  const action = webhookAction({ url, caFile, certFile, keyFile });
+  const run = (): Promise<void> =>
+    action.run({ paths: [], cause: 'fs' }, { signal: new AbortController().signal });
+  await expect(run()).rejects.toThrow(/certificate|issuer/);
+  writeFileSync(caFile, signer.certificate);
+  await run();
+  await expect(
+    webhookAction({ url, caFile }).run({ paths: [], cause: 'fs' }, { signal: new AbortController().signal }),
+  ).rejects.toThrow('status 401');
+  expect(() => webhookAction({ url, certFile })).toThrow('belong together');
+  expect(() => webhookAction({ url: 'http://h/', caFile })).toThrow('need an https URL');
 });
 
 test.each([`htp//127.0.0.1/${TOKEN}`, `ftp://127.0.0.1/${TOKEN}`])(

@@ -1,4 +1,5 @@
 /** Real signals, to the program and to the processes that it signals. */
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
 import { KubeletVolume } from 'resilient-watcher/testing';
@@ -45,4 +46,19 @@ test('the signals that the process gets are handed on to the command of run', as
     await program.until(new RegExp(`got ${name}`));
   }
   expect(await program.terminated()).toBe(7);
+});
+
+test('a process above the program is not found by its name', async () => {
+  const name = `resident-parent-${process.pid}`;
+  const directory = temporaryDirectory();
+  const parent = join(directory, name);
+  writeFileSync(parent, '#!/bin/sh\n"$@"\necho still here\n', { mode: 0o755 });
+  const mounted = volume();
+  const program = startCli(['watch', mounted.directory, '--json', '--signal', 'KILL', '--process', name], {
+    prefix: [parent],
+  });
+  await event(program, 'ready');
+  mounted.publish({ n: '1' });
+  const { message } = await event(program, 'failed');
+  expect(message).toContain('there is no such process');
 });
