@@ -173,8 +173,8 @@ export const MUTANTS = [
   [
     'keys of a volume are due one by one',
     'watch/pending.ts',
-    "const dueAt = dueOf.get(volumeOf(key) ?? '') ?? own.dueAt;",
-    'const { dueAt } = own;',
+    'if (dues.get(volume) === dueAt) continue;',
+    'continue;',
   ],
   [
     'a quiet period does not begin again',
@@ -377,8 +377,8 @@ export const MUTANTS = [
   [
     'a file that outgrows the limit is told as it is now',
     file,
-    'if (!bytes) return stat ? undefined : yield* unreadFile',
-    'if (!bytes) return yield* unreadFile',
+    'if (stat && !hasNoSize) return undefined;',
+    '',
   ],
   [
     'a link of /proc is followed by its text',
@@ -419,13 +419,13 @@ export const MUTANTS = [
   [
     'only the first of several watchers hears of an entry',
     backend,
-    'const all = this.listeners.to(entry);',
-    'const all = this.listeners.to(entry).slice(0, 1);',
+    'const all = this.#listeners.to(entry);',
+    'const all = this.#listeners.to(entry).slice(0, 1);',
   ],
   [
     'a watcher that leaves ends the watch of the others',
     backend,
-    'if (this.listeners.isEmpty) this.#close();',
+    'if (this.#listeners.isEmpty) this.#close();',
     'this.#close();',
   ],
   [
