@@ -37,8 +37,8 @@ export async function bundle(entry, outfile, change = (_, text) => text, inject 
 const parcelEdges = {
   name: 'parcel-edges',
   setup({ onResolve }) {
-    const importers = ['parcel.ts', 'parcel-watch.ts', 'inotify-probe.ts'];
-    onResolve({ filter: /^(@parcel\/watcher|node:fs|node:worker_threads)$/ }, ({ importer }) =>
+    const importers = ['parcel.ts', 'parcel-watch.ts'];
+    onResolve({ filter: /^@parcel\/watcher$|^node:worker_threads$|\/builtins\.js$/ }, ({ importer }) =>
       importers.some((file) => importer === `${source}watch/backends/${file}`)
         ? { path: here('parcel-edges.ts') }
         : undefined,
@@ -47,7 +47,8 @@ const parcelEdges = {
 };
 
 /** What the process knows of the native module begins again with each schedule. */
-const KNOWN = /^const native = ([^\n]*\{\n.*?^\}\)?);$/ms;
+const KNOWN = 'let native = newNative();\n';
+const FORGET = 'globalThis.forgetParcel = () => void Object.assign(native, newNative());\n';
 
 const sources = (change) => ({
   name: 'sources',
@@ -55,11 +56,10 @@ const sources = (change) => ({
     onLoad({ filter: /src.*\.ts$/ }, async ({ path }) => {
       let contents = await readFile(path, 'utf8');
       if (path.startsWith(source)) contents = change(path.slice(source.length), contents);
-      if (path.endsWith('/parcel-watch.ts'))
-        contents = contents.replace(
-          KNOWN,
-          (_, state) => `let native = ${state};\nglobalThis.forgetParcel = () => void (native = ${state});`,
-        );
+      if (path.endsWith('/parcel-watch.ts')) {
+        if (!contents.includes(KNOWN)) throw new Error(`${path} has no line ${KNOWN}`);
+        contents = contents.replace(KNOWN, KNOWN + FORGET);
+      }
       return { contents, loader: 'ts' };
     });
   },

@@ -1,4 +1,4 @@
-/** What the backend `parcel` imports from `@parcel/watcher`, `node:fs` and `node:worker_threads`: in the bundle, this file. */
+/** What the backend `parcel` imports from `@parcel/watcher`, `node:worker_threads` and `builtins.ts`: in the bundle, this file. */
 import { EventEmitter } from 'node:events';
 import { constants } from 'node:fs';
 
@@ -35,11 +35,13 @@ export function loadParcelFor(ofSchedule: World): NativeParcel {
 export { constants };
 export const isMainThread = true;
 
-export const promises = {
-  async open(path: string, flags: number): Promise<{ close: () => Promise<unknown> }> {
-    const fs = world?.library.fs;
-    const fd = await promised<number>((done) => fs?.open(path, flags, 0, done));
-    return { close: () => promised((done) => fs?.close(fd, done)) };
+export const nodeFileSystem = {
+  promises: {
+    async open(path: string, flags: number): Promise<{ close: () => Promise<unknown> }> {
+      const fs = world?.library.fs;
+      const fd = await promised<number>((done) => fs?.open(path, flags, 0, done));
+      return { close: () => promised((done) => fs?.close(fd, done)) };
+    },
   },
 };
 
