@@ -47,6 +47,7 @@ const AT_ONCE = [
   'open',
   'read',
   'write',
+  'chmod',
   'fchmod',
   'fchown',
   'close',

@@ -19,6 +19,12 @@ const {
   O_NONBLOCK = 0,
 } = constants as Partial<typeof constants>;
 
+/** Linux: names the directory without permission to read it. Node.js has no constant for it. */
+export const O_PATH = 0o10000000;
+
+/** What its owner needs to list a directory, to enter it, and to change it. */
+const USABLE = 0o700;
+
 /** The errors of `open` with these flags for what is missing and for a link (ENOTDIR on Linux, ELOOP elsewhere). */
 const NO_DIRECTORY = ['ENOENT', 'ENOTDIR', 'ELOOP'];
 
@@ -129,6 +135,29 @@ export class HeldDirectory {
       if (NO_DIRECTORY.includes(errnoOf(error) ?? '')) return undefined;
       throw error;
     }
+  }
+
+  /**
+   * Creates a directory in this one and opens it; one that exists, if EEXIST is tolerated. Undefined as in `enter`.
+   * @param mode less the umask, but its owner can always use it.
+   */
+  *create(name: string, mode: number, tolerated: readonly string[] = []): Steps<HeldDirectory | undefined> {
+    const isNew = yield* attempt(() => this.calls.mkdir(this.at(name), mode), tolerated);
+    try {
+      const created = yield* this.enter(name);
+      const permissions = Number(created?.stat.mode ?? 0) & 0o7777;
+      const fd = created && created.#fd;
+      if (isNew && fd !== undefined && (permissions & USABLE) !== USABLE)
+        yield* attempt(() => this.calls.fchmod(fd, permissions | USABLE), UNSUPPORTED);
+      return created;
+    } catch (error) {
+      if (!isNew || errnoOf(error) !== 'EACCES' || process.platform !== 'linux') throw error;
+    }
+    // The umask denies its owner to read it. By a descriptor, so that no other file gets the mode.
+    const { fd, stat, entries } = yield* this.open(name, O_PATH, this.calls);
+    const named = new HeldDirectory(`${this.path}/${name}`, { fd, stat, entries }, this.place, this.write);
+    yield* named.during(wait(this.calls.chmod(entries, (Number(stat.mode) & 0o7777) | USABLE)));
+    return yield* this.enter(name);
   }
 
   /**

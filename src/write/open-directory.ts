@@ -7,16 +7,13 @@ import { MAX_LINKS } from '../core/ports/file-system.js';
 import { readlink } from '../fs/calls.js';
 import { linkKind } from '../fs/magic-link.js';
 import { Mounts } from '../fs/mounts.js';
-import { attempt, callsAt, type Write } from './calls.js';
-import { HeldDirectory, open, type OpenDirectory } from './held-directory.js';
+import { callsAt, type Write } from './calls.js';
+import { HeldDirectory, O_PATH, open, type OpenDirectory } from './held-directory.js';
 import { wait, type Steps } from '../core/scheduling/steps.js';
 import { mayFollow } from './trust.js';
 import { Refusal } from './write-error.js';
 
 const { O_RDONLY } = constants;
-
-/** Linux: names the directory without permission to read it. Node.js has no constant for it. */
-const O_PATH = 0o10000000;
 
 /** The errors of `open` with O_DIRECTORY and O_NOFOLLOW for a link: the first on Linux, the second elsewhere. */
 const NOT_A_DIRECTORY = ['ENOTDIR', 'ELOOP'];
@@ -134,9 +131,8 @@ function* createDirectory(path: string, write: Write): Steps<HeldDirectory> {
 
 function* createIn(parent: HeldDirectory, name: string): Steps<HeldDirectory> {
   // Another writer may have created it by now.
-  yield* attempt(() => parent.calls.mkdir(parent.at(name), 0o777), ['EEXIST']);
+  const created = yield* parent.create(name, 0o777, ['EEXIST']);
   yield* parent.sync();
-  const created = yield* parent.enter(name);
   if (created) return created;
   throw new Refusal('ERR_WRITE_NO_DIRECTORY', 'there is a file where its path needs a directory');
 }

@@ -105,8 +105,7 @@ function* discard(volume: HeldDirectory, directory: HeldDirectory): Steps<void> 
 
 /** Creates a directory and opens it. */
 function* makePrivateDirectory(parent: HeldDirectory, name: string): Steps<HeldDirectory> {
-  yield* wait(parent.calls.mkdir(parent.at(name), DIRECTORY_MODE_WHILE_PENDING));
-  const directory = yield* parent.enter(name);
+  const directory = yield* parent.create(name, DIRECTORY_MODE_WHILE_PENDING);
   if (directory) return directory;
   throw replaced(name);
 }

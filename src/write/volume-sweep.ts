@@ -82,12 +82,18 @@ export function* emptyDirectory(parent: HeldDirectory, directory: HeldDirectory,
 }
 
 function* remove(parent: HeldDirectory, name: string, isDirectory: boolean, depth: number): Steps<void> {
-  const directory = isDirectory ? yield* parent.enter(name) : undefined;
-  // If a directory has taken its place by now, this fails, and the next sweep removes it.
-  if (!directory) yield* parent.unlink(name);
-  else {
-    yield* directory.during(removeContent(parent, name, directory, depth));
-    yield* removeDirectory(parent, name, ['ENOENT']);
+  try {
+    const directory = isDirectory ? yield* parent.enter(name) : undefined;
+    // If a directory has taken its place by now, this fails, and the next sweep removes it.
+    if (!directory) yield* parent.unlink(name);
+    else {
+      yield* directory.during(removeContent(parent, name, directory, depth));
+      yield* removeDirectory(parent, name, ['ENOENT']);
+    }
+  } catch (error) {
+    // With some umasks, a writer that is killed leaves an empty directory that its owner cannot enter.
+    const isClosed = isDirectory && errnoOf(error) === 'EACCES';
+    if (!isClosed || !(yield* removeDirectory(parent, name, NOT_EMPTY))) throw error;
   }
 }
 

@@ -41,7 +41,7 @@ export interface AtomicWriteFileSyncOptions {
    * is collected in memory first. Default false.
    */
   readonly ifChanged?: boolean | undefined;
-  /** Creates missing directories (mode 0777 less the umask). Default false. */
+  /** Creates missing directories (mode 0777 less the umask; their owner can always use them). Default false. */
   readonly createDirectory?: boolean | undefined;
   /**
    * Removes the temporary files of writers that were killed more than a day ago, with the first write of this process

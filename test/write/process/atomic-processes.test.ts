@@ -196,3 +196,48 @@ test.skipIf(!isRoot)(
     expect(output).toBe('ERR_WRITE_ACCESS create');
   },
 );
+
+test.skipIf(!isRoot)(
+  'an unprivileged user may have any umask: directories can be used, and removed again',
+  () => {
+    const cwd = fileURLToPath(new URL('../../..', import.meta.url));
+    for (const umask of [0o177, 0o277, 0o377, 0o777]) {
+      const directory = temporaryDirectory();
+      chmodSync(directory, 0o777);
+      const program = `
+    import { mkdirSync, readdirSync, statSync } from 'node:fs';
+    import { AtomicVolume, atomicWriteFile, atomicWriteFileSync } from 'resilient-watcher';
+    process.setgroups([]);
+    process.setgid(65534);
+    process.setuid(65534);
+    process.umask(${umask});
+    const at = (name) => ${JSON.stringify(directory)} + '/' + name;
+    const modeOf = (name) => (statSync(at(name)).mode & 0o7777).toString(8);
+    const volume = new AtomicVolume(at('a/b/volume'), { createDirectory: true });
+    await volume.write({ key: 'one', 'd/e': 'deep' });
+    // As a writer leaves it that is killed before it has set the mode.
+    mkdirSync(at('a/b/volume/..2006_01_02_15_04_05.123456789'));
+    await volume.write({ key: 'two', 'd/e': 'deep' });
+    await atomicWriteFile(at('c/d/file'), 'x', { createDirectory: true });
+    atomicWriteFileSync(at('e/f/file'), 'x', { createDirectory: true });
+    const { files } = await volume.read();
+    console.log(JSON.stringify({
+      files: [...files].map(([key, bytes]) => key + '=' + bytes),
+      entries: readdirSync(at('a/b/volume')).filter((name) => !name.startsWith('..2')),
+      revisions: readdirSync(at('a/b/volume')).filter((name) => name.startsWith('..2')).length,
+      modes: ['a/b/volume/..data/', 'a/b/volume/d', 'a/b/volume/key', 'a', 'c/d', 'e/f', 'e/f/file'].map(modeOf),
+    }));`;
+      const output = execFileSync(process.execPath, ['--input-type=module', '-e', program], {
+        cwd,
+        encoding: 'utf8',
+      });
+      const made = (0o777 & ~umask) | 0o700;
+      expect(JSON.parse(output), umask.toString(8)).toEqual({
+        files: ['d/e=deep', 'key=two'],
+        entries: ['..data', 'd', 'key'],
+        revisions: 1,
+        modes: ['755', '755', '644', made.toString(8), made.toString(8), made.toString(8), '600'],
+      });
+    }
+  },
+);
