@@ -1,5 +1,6 @@
 /** Parses bytes into values. */
 import { PackageError } from '../core/errors/package-error.js';
+import { utf16In } from '../fs/read-file.js';
 import { ConfigError } from './config-error.js';
 import { hasMethods } from '../core/options/options.js';
 import { configMapOf, type ConfigMap } from './config-value.js';
@@ -60,6 +61,8 @@ export async function parseBytes(
  * @throws {ConfigError} `ERR_CONFIG_PARSE` when it is not UTF-8.
  */
 export function textOf(bytes: Uint8Array, source: string): string {
+  const utf16 = utf16In(bytes);
+  if (utf16 !== undefined) throw configError('ERR_CONFIG_PARSE', source, `the text ${utf16}`);
   try {
     return new TextDecoder('utf-8', { fatal: true }).decode(bytes);
   } catch {

@@ -3,6 +3,7 @@ import { extname } from 'node:path';
 import { isUtf8 } from '../core/ports/builtins.js';
 import { checkPath, divideOptions, flag, matching, nonEmptyString } from '../core/options/options.js';
 import { Globs, patterns, type IgnorePattern } from '../fs/globs.js';
+import { utf16In } from '../fs/read-file.js';
 import { isMap, type ConfigMap } from './config-value.js';
 import { nestedValues, type NamedEntry } from './nested-values.js';
 import { isParser, parseBytes, textOf, type ConfigParser } from './parser.js';
@@ -128,7 +129,7 @@ export class VolumeProvider extends WatchedProvider {
       } else if (parser) {
         const value = await parseBytes(bytes, parser, source, { merge: this.merge, warnings });
         entries.push({ name, key: name.slice(0, -extension.length), value });
-      } else if (isUtf8(bytes)) {
+      } else if (isUtf8(bytes) && utf16In(bytes) === undefined) {
         entries.push({ name, key: name, value: this.#textOf(bytes, source) });
       } else warnings.push({ code: 'binary', message: `${source}: ${NOT_TEXT}` });
     }

@@ -52,3 +52,16 @@ export function bytesIn(snapshot: Snapshot, maxBytes: number, failed: ReadFailur
   if (bytes) return bytes;
   throw failed(`it has ${snapshot.size} bytes, more than the limit of ${maxBytes}`);
 }
+
+/**
+ * What is wrong with bytes that are UTF-16, as some editors and shells of Windows write; undefined for others. UTF-16 begins
+ * with a byte order mark, or with a character of ASCII, of which one byte is NUL.
+ */
+export function utf16In(bytes: Uint8Array): string | undefined {
+  const [first, second] = bytes;
+  const isMarked = (first === 0xff && second === 0xfe) || (first === 0xfe && second === 0xff);
+  const isAscii = bytes.length % 2 === 0 && (first === 0) !== (second === 0);
+  if (!isMarked && !isAscii) return undefined;
+  const encoding = isMarked ? 'UTF-16' : `UTF-16${first === 0 ? 'BE' : 'LE'}`;
+  return `is UTF-16; convert it: iconv -f ${encoding} -t UTF-8 FILE`;
+}

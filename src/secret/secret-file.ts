@@ -1,6 +1,7 @@
 import { inspect, isUtf8 } from '../core/ports/builtins.js';
 import { SecretError } from './secret-error.js';
 import { checkPath, divideOptions, matching } from '../core/options/options.js';
+import { utf16In } from '../fs/read-file.js';
 import { FileSnapshot, type Snapshot } from '../fs/snapshot.js';
 import {
   VALUE_OPTION_NAMES,
@@ -22,7 +23,7 @@ export interface SecretFormat {
   readonly trim?: boolean | undefined;
   /**
    * How the bytes become text. `base64` and `hex` encode them, for keys that are binary. Default `utf8`, which rejects
-   * other bytes.
+   * other bytes, and NULs.
    */
   readonly encoding?: SecretEncoding | undefined;
 }
@@ -164,16 +165,21 @@ export function secretText(
     const message = `"${path}" has ${size} bytes; a secret has at most ${MAX_SECRET_BYTES}`;
     throw new SecretError('ERR_SECRET_INVALID', message);
   }
-  if (encoding === 'utf8' && !isUtf8(content)) {
-    const message = `"${path}" is not valid UTF-8; set the option "encoding" for a secret that is not text`;
-    throw new SecretError('ERR_SECRET_INVALID', message);
-  }
+  const what = encoding === 'utf8' ? notText(content) : undefined;
+  if (what !== undefined) throw new SecretError('ERR_SECRET_INVALID', `"${path}" ${what}`);
   const text = content.toString(encoding);
   if (text === '' || (trim && text.trim() === '')) {
-    const what = size === 0 ? 'is empty' : 'contains only white space';
-    throw new SecretError('ERR_SECRET_INVALID', `"${path}" ${what}`);
+    const why = size === 0 ? 'is empty' : 'contains only white space';
+    throw new SecretError('ERR_SECRET_INVALID', `"${path}" ${why}`);
   }
   return trim ? withoutLineBreaks(text) : text;
+}
+
+function notText(content: Buffer): string | undefined {
+  const advice = 'set the option "encoding" for a secret that is not text';
+  const isText = isUtf8(content) && !content.includes(0);
+  if (isText) return undefined;
+  return `${utf16In(content) ?? (isUtf8(content) ? 'contains a NUL byte' : 'is not valid UTF-8')}; ${advice}`;
 }
 
 function withoutLineBreaks(text: string): string {

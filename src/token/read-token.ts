@@ -1,5 +1,5 @@
 import { TokenError } from '../core/errors/token-error.js';
-import { bytesIn, readFile } from '../fs/read-file.js';
+import { bytesIn, readFile, utf16In } from '../fs/read-file.js';
 import type { Snapshot } from '../fs/snapshot.js';
 import type { ReadingPorts } from '../fs/stable-read.js';
 import { tokenFromText, type ServiceAccountToken, type TokenFormat } from './token.js';
@@ -26,6 +26,8 @@ export function tokenIn(path: string, snapshot: Snapshot, format: TokenFormat): 
 }
 
 function parsed(path: string, bytes: Buffer, format: TokenFormat): ServiceAccountToken {
+  const wrong = utf16In(bytes);
+  if (wrong !== undefined) throw new TokenError('ERR_TOKEN_MALFORMED', `${path}: the file ${wrong}`);
   try {
     return tokenFromText(bytes.toString('utf8'), format);
   } catch (error) {

@@ -107,11 +107,14 @@ export function tokenFromAnswer(answer: unknown): ServiceAccountToken {
 /**
  * The token in the text of a file; surrounding white space is not part of it. It expires at
  * `kubernetes.io.warnafter` or at `exp`, whichever is earlier.
- * @param format `opaque` takes any text that fits a header.
+ * @param format `opaque` takes any text that fits a header, except JSON.
  * @throws {TokenError} `ERR_TOKEN_MALFORMED`.
  */
 export function tokenFromText(text: string, format: TokenFormat = 'jwt'): ServiceAccountToken {
   const value = text.trim();
+  if (isJson(value)) {
+    throw malformed('it is JSON; only the token itself is wanted, such as the value of its "access_token"');
+  }
   if (format === 'opaque') {
     if (!/^[\x21-\x7e]+$/.test(value))
       throw malformed(value === '' ? 'it is empty' : 'it does not fit a header');
@@ -122,6 +125,17 @@ export function tokenFromText(text: string, format: TokenFormat = 'jwt'): Servic
   const kubernetes = claims['kubernetes.io'] as { warnafter?: unknown } | undefined;
   const warnAfter = dateOf('warnafter', kubernetes?.warnafter);
   return new ServiceAccountToken(value, datesOf(claims, warnAfter ?? Infinity), claims);
+}
+
+/** Whether it is an object, an array or a string in quotes, as no token is. */
+function isJson(value: string): boolean {
+  if (!/^[{["]/.test(value)) return false;
+  try {
+    JSON.parse(value);
+    return true;
+  } catch {
+    return false;
+  }
 }
 
 /** @param advice what to do if it is another kind of token. */

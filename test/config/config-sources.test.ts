@@ -127,16 +127,19 @@ test('a key of a volume that is not text is left out with a warning, provided in
   loader.on('warning', (warning) => warnings.push(warning));
   await scene.load(loader);
   const store = Buffer.from([0xfe, 0xed, 0xfe, 0xed, 0]);
-  volume.publish({ level: 'debug', 'store.jks': store });
+  const utf16 = Buffer.from('text', 'utf16le');
+  volume.publish({ level: 'debug', 'store.jks': store, 'utf16.jks': utf16 });
   await scene.pass();
   expect(loader.current).toEqual({ level: 'debug' });
   expect(warnings).toMatchObject([
     { code: 'binary', message: expect.stringContaining('/store.jks: ') as string },
+    { code: 'binary', message: expect.stringContaining('/utf16.jks: ') as string },
   ]);
   const read = (options: object): Promise<unknown> => new VolumeProvider(volume.directory, options).read();
   expect(await read({ base64: ['*.jks'] })).toEqual({
     level: 'debug',
     'store.jks': store.toString('base64'),
+    'utf16.jks': utf16.toString('base64'),
   });
   expect(await read({ include: ['store.*'], base64: [/jks$/] })).toEqual({
     'store.jks': store.toString('base64'),

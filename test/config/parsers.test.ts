@@ -117,6 +117,7 @@ function staircase(levels: number): string {
 const bad: [string, ConfigParser, string | Buffer, string, string?][] = [
   ...[jsonParser, yamlParser, tomlParser, dotenvParser].flatMap<(typeof bad)[number]>((parser) => [
     ['UTF-16', parser, Buffer.from(`${BOM}A=1`, 'utf16le'), 'ERR_CONFIG_PARSE'],
+    ['UTF-16 without a mark', parser, Buffer.from('A=1', 'utf16le'), 'ERR_CONFIG_PARSE'],
     ['no UTF-8', parser, Buffer.from([0x41, 0x3d, 0xff]), 'ERR_CONFIG_PARSE'],
     ['too many bytes', parser, `A=${SECRET}`.repeat(20), 'ERR_CONFIG_TOO_LARGE'],
   ]),

@@ -46,6 +46,7 @@ test.each([
     { encoding: 'base64' },
     'Cv8g',
   ],
+  ['a NUL where bytes are wanted', 'a\0', { encoding: 'latin1' }, 'a\0'],
   ['bytes as hex', Buffer.from([0, 255]), { encoding: 'hex' }, '00ff'],
   ['nothing is expected of its form', 'eyJub3QgYSBqd3Qi.x', {}, 'eyJub3QgYSBqd3Qi.x'],
 ] as const)('%s', async (_name, content, options, value) => {
@@ -71,7 +72,16 @@ describe('contents that cannot be a secret are rejected, and the last good one s
     ['an empty file', '', 'ERR_SECRET_INVALID', 'is empty'],
     ['white space', ' \n\t\n', 'ERR_SECRET_INVALID', 'only white space'],
     ['10 MB', Buffer.alloc(10 * 2 ** 20, 'x'), 'ERR_SECRET_INVALID', '10485760 bytes'],
-    ['bytes that are no text', Buffer.from([0xff, 0xfe]), 'ERR_SECRET_INVALID', 'set the option "encoding"'],
+    [
+      'UTF-16 with a mark',
+      Buffer.from('\uFEFFsecret', 'utf16le'),
+      'ERR_SECRET_INVALID',
+      'is UTF-16; convert it',
+    ],
+    ['UTF-16 without', Buffer.from('secret', 'utf16le'), 'ERR_SECRET_INVALID', 'iconv -f UTF-16LE -t UTF-8'],
+    ['the other order', Buffer.from('secret', 'utf16le').swap16(), 'ERR_SECRET_INVALID', '-f UTF-16BE'],
+    ['a NUL', 'secret\0', 'ERR_SECRET_INVALID', 'contains a NUL byte; set the option "encoding"'],
+    ['bytes that are no text', Buffer.from([0xff, 0xff]), 'ERR_SECRET_INVALID', 'set the option "encoding"'],
   ])('%s', async (_name, content, code, says) => {
     const { volume, secret, events } = openSecret();
     volume.publish({ password: 'good' });

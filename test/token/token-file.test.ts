@@ -86,6 +86,21 @@ test.each<[string, Record<string, string>]>([
   expect(told).toEqual(['change', 'rejected', 'change']);
 });
 
+test.each(['jwt', 'opaque'] as const)(
+  'a file in UTF-16 is refused with the way to convert it (%s)',
+  async (format) => {
+    const { file, projected } = watchedToken('', { format });
+    projected.volume.publish({ token: Buffer.from(`\ufeff${mint()}\n`, 'utf16le') });
+    projected.backend.hint();
+    await expect(outcomeOf(file.get(), new FakeClock())).rejects.toMatchObject({
+      cause: {
+        code: 'ERR_TOKEN_MALFORMED',
+        message: expect.stringContaining('is UTF-16; convert it: iconv -f UTF-16 -t UTF-8') as string,
+      },
+    });
+  },
+);
+
 test('without a token get() rejects with the reason, and ready() waits for one', async () => {
   const { file, projected } = watchedToken('');
   await expect(outcomeOf(file.get(), new FakeClock())).rejects.toMatchObject({

@@ -97,6 +97,19 @@ test.each(['hvs.EXAMPLE', 'word', `${header}.AAAA.`])(
   },
 );
 
+test.each([
+  '{"access_token":"s3cret"}',
+  '{\n  "token": "s3cret"\n}',
+  `"${encode({ exp: 20 })}"`,
+  '["s3cret"]',
+])('JSON is no token of any format, and is not shown: %s', (text) => {
+  for (const format of ['jwt', 'opaque'] as const) {
+    const { message } = failure(() => tokenFromText(text, format));
+    expect(message).toMatch(/it is JSON; only the token itself is wanted/);
+    expect(message).not.toMatch(/s3cret|opaque/);
+  }
+});
+
 test('an opaque token is anything that fits a header', () => {
   expect(tokenFromText(' s3cret\n', 'opaque')).toMatchObject({ value: 's3cret', expiresAt: Infinity });
   expect(failure(() => tokenFromText(' \n', 'opaque')).message).toContain('it is empty');
