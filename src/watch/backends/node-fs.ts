@@ -142,8 +142,9 @@ class DirectoryWatch {
       if (this.#isFile) return open(pathForCall(this.#path), { persistent });
       return open(pathForCall(`${this.#path}/.`), { persistent });
     } catch (error) {
-      // It may be read, but not searched.
-      if (!isDenied(error) || this.#isAncestor) throw error;
+      // It may be read, but not searched; or its path is as long as a path can be.
+      const isTooLong = errnoOf(error) === 'ENAMETOOLONG';
+      if (!isTooLong && (!isDenied(error) || this.#isAncestor)) throw error;
       this.#hasOwnName = false;
       return open(pathForCall(this.#path), { persistent });
     }

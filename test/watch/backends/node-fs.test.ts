@@ -6,6 +6,7 @@ import {
   mkdirSync,
   renameSync,
   statSync,
+  watch,
   writeFileSync,
   type FSWatcher,
 } from 'node:fs';
@@ -15,6 +16,7 @@ import { expect, test } from 'vitest';
 
 import { pathForCall } from '../../../src/core/ports/platform-path.js';
 import { nodeFsBackend } from '../../../src/watch/backends/node-fs.js';
+import { errno } from '../../support/faulty-file-system.js';
 import { inotifyWatches } from '../../support/inotify.js';
 import { temporaryDirectory } from '../../support/temporary-directory.js';
 import { conforms, conformsForTrees, directoryAt, subscribe, type Candidate } from './conformance.js';
@@ -35,6 +37,19 @@ test('a watch that may be dead is opened again although the directory is the sam
   renameSync(`${directory}.away`, directory);
   expect(await subscription.setDirectories(setDirectories)).not.toEqual([]);
   expect(await subscription.setDirectories(setDirectories)).toEqual([]);
+});
+
+test('a directory whose path is as long as a path can be is watched without anything after it', async () => {
+  const directory = temporaryDirectory();
+  const native = ((path: string, options: object) => {
+    if (path.endsWith('/.')) throw errno('ENAMETOOLONG', path);
+    return watch(path, options);
+  }) as typeof watch;
+  const { subscription, hinted } = await subscribe({ backend: nodeFsBackend(native), native: true });
+  expect(await subscription.setDirectories([directoryAt(directory)])).toEqual([directory]);
+  const written = hinted();
+  writeFileSync(join(directory, 'entry'), '');
+  await written;
 });
 
 test('chmod and chown of the directory, as kubelet does before a swap, are a hint and keep the watch', async () => {
