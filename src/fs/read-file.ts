@@ -38,10 +38,11 @@ async function snapshotOf(
 ): Promise<Snapshot> {
   // If the path is a directory, its files are not read.
   const limits = { maxContentBytes: maxBytes, maxTotalBytes: maxBytes, maxFiles: 0 };
-  const target = new PathTarget(insidePath(path), limits);
-  return stableRead(target, ports).catch((cause: unknown) => {
+  try {
+    return await stableRead(new PathTarget(insidePath(path), limits), ports);
+  } catch (cause) {
     throw failed(cause instanceof Error ? cause.message : String(cause), cause);
-  });
+  }
 }
 
 /** The bytes in a snapshot of a file that was read with this limit; not a copy, so they must not be changed. */

@@ -67,11 +67,24 @@ function outsideOnWindows(path: string): string {
  * A path from outside, made absolute against the working directory. On Windows it is normalized, as the system does that
  * before it follows links; elsewhere not: `..` after a link means the parent of the link's target, which only the file
  * system knows. A leading `./` is removed, because it means nothing.
+ * @throws {TypeError} if it is relative, and the working directory was removed.
  */
 export function insidePath(path: string): string {
-  if (!isWindows) return isAbsolute(path) ? path : `${process.cwd()}/${path.replace(/^(?:\.\/+)+(?=.)/, '')}`;
+  if (!isWindows)
+    return isAbsolute(path) ? path : `${workingDirectory(path)}/${path.replace(/^(?:\.\/+)+(?=.)/, '')}`;
   const inside = insideOnWindows(resolveOnWindows(plainOnWindows(path)));
   return /[\\/]$/.test(path) && !ROOT.test(inside) ? `${inside}/` : inside;
+}
+
+function workingDirectory(path: string): string {
+  try {
+    return process.cwd();
+  } catch (cause) {
+    const what = `cannot resolve the relative path ${JSON.stringify(path)}: the working directory of the process was removed`;
+    throw new TypeError(`${what}; use an absolute path, or start the process in a directory that exists`, {
+      cause,
+    });
+  }
 }
 
 /** The target of the link at this path; a target without a drive is on that of the link. */
