@@ -151,7 +151,7 @@ export function checkPaths(paths: readonly string[], what = 'watch', flag = '--c
     throw new UsageError(`${pattern} matches nothing, and "*" is not expanded here; ${what} the directory`);
   }
   const known = new Set<string>();
-  for (const path of paths.map((each) => resolve(each))) {
+  for (const path of paths.map(absolute)) {
     if (known.has(path)) throw new UsageError(`${path} is given twice`);
     known.add(path);
   }
@@ -159,4 +159,13 @@ export function checkPaths(paths: readonly string[], what = 'watch', flag = '--c
   throw new UsageError(
     `no path is given: what follows a flag such as ${flag} is its value, and what follows -- is a command`,
   );
+}
+
+function absolute(path: string): string {
+  try {
+    return resolve(path);
+  } catch {
+    const what = `cannot resolve the relative path ${path}: the working directory was removed`;
+    throw new UsageError(`${what}; use an absolute path`);
+  }
 }

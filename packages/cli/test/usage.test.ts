@@ -3,7 +3,7 @@ import { writeFileSync } from 'node:fs';
 import { createServer, type AddressInfo } from 'node:net';
 import { join } from 'node:path';
 
-import { describe, expect, onTestFinished, test } from 'vitest';
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
 
 import { runMain } from './support/command-line.js';
 import { temporaryDirectory } from '../../../test/support/temporary-directory.js';
@@ -175,3 +175,18 @@ test('a file of rules that is no YAML is named with line and column', async () =
   const { code, stderr } = await runMain(['watch', '--config', file]);
   expect([code, stderr]).toEqual([1, expect.stringContaining(` ${file}:1:9: not valid YAML`)]);
 });
+
+test.each(['watch', 'run', 'wait', 'doctor'])(
+  '%s says that a relative path has no directory any more',
+  async (command) => {
+    const cwd = vi.spyOn(process, 'cwd').mockImplementation(() => {
+      throw Object.assign(new Error('ENOENT: no such file or directory, uv_cwd'), { code: 'ENOENT' });
+    });
+    onTestFinished(() => cwd.mockRestore());
+    const { code, stderr } = await runMain([command, 'a/b', ...(command === 'run' ? ['--', 'true'] : [])]);
+    expect(stderr).toContain(
+      'cannot resolve the relative path a/b: the working directory was removed; use an absolute path',
+    );
+    expect(code).toBe(2);
+  },
+);
