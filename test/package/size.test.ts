@@ -35,7 +35,7 @@ const BUDGETS: Readonly<Record<string, number>> = {
   'resilient-watcher/testing': 9,
   'resilient-watcher/tls': 61,
   'resilient-watcher/trust': 57,
-  '@resilient-watcher/cli/action': 6.5,
+  '@resilient-watcher/cli/action': 7.5,
   '@resilient-watcher/cli/doctor': 4,
   '@resilient-watcher/cli/manifests': 5,
   '@resilient-watcher/csi': 4,
@@ -46,7 +46,7 @@ const BUDGETS: Readonly<Record<string, number>> = {
 /** For an entry point that is not listed yet. */
 const OTHERS = 60;
 /** What npm downloads, and what it leaves on the disk: readable code, types, two pages. */
-const TARBALL = 255;
+const TARBALL = 263;
 const INSTALLED = 950;
 
 test.each(doors.map(({ specifier, external }) => [specifier, external] as const))(

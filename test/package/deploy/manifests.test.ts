@@ -4,7 +4,10 @@ import { basename, dirname } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
 
 import { dumpYaml, loadYaml } from '@kubernetes/client-node';
-import { ServiceMonitor } from '@kubernetes-models/prometheus-operator/monitoring.coreos.com/v1';
+import {
+  PrometheusRule,
+  ServiceMonitor,
+} from '@kubernetes-models/prometheus-operator/monitoring.coreos.com/v1';
 import { findingsInManifests } from '@resilient-watcher/cli/manifests';
 import {
   ValidatingAdmissionPolicy,
@@ -48,10 +51,14 @@ const MODELS: Readonly<Record<string, new (data: never) => { validate(): void }>
   RoleBinding,
   Service,
   ServiceAccount,
+  PrometheusRule,
   ServiceMonitor,
   ValidatingAdmissionPolicy,
   ValidatingAdmissionPolicyBinding,
 };
+
+/** Kinds of the Prometheus operator, which the models of Kubernetes lack. */
+const OPERATOR_KINDS = ['PrometheusRule', 'ServiceMonitor'];
 
 /** What the OpenAPI schema refuses; it does not know unknown fields. */
 function schemaFault({ kind, ...manifest }: Manifest): unknown {
@@ -74,7 +81,7 @@ function hasOnlyKnownFields(manifest: Manifest): boolean {
 describe.each(documents)('$name', ({ manifest }) => {
   test('is valid, and has no field that Kubernetes does not know', () => {
     expect(schemaFault(manifest)).toBeUndefined();
-    if (manifest.kind !== 'ServiceMonitor') expect(hasOnlyKnownFields(manifest)).toBe(true);
+    if (!OPERATOR_KINDS.includes(manifest.kind)) expect(hasOnlyKnownFields(manifest)).toBe(true);
   });
 
   test('has nothing that keeps its volumes from being updated', () => {
