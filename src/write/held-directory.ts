@@ -145,10 +145,7 @@ export class HeldDirectory {
     const isNew = yield* attempt(() => this.calls.mkdir(this.at(name), mode), tolerated);
     try {
       const created = yield* this.enter(name);
-      const permissions = Number(created?.stat.mode ?? 0) & 0o7777;
-      const fd = created && created.#fd;
-      if (isNew && fd !== undefined && (permissions & USABLE) !== USABLE)
-        yield* attempt(() => this.calls.fchmod(fd, permissions | USABLE), UNSUPPORTED);
+      if (created && isNew) yield* created.orClose(created.#makeUsable());
       return created;
     } catch (error) {
       if (!isNew || errnoOf(error) !== 'EACCES' || process.platform !== 'linux') throw error;
@@ -241,6 +238,22 @@ export class HeldDirectory {
     const fd = this.#fd;
     if (fd === undefined || this.write.durability !== 'full') return wait(undefined);
     return attempt(() => this.calls.fsync(fd), UNSUPPORTED);
+  }
+
+  /** Does the work, and closes the directory if that fails. */
+  *orClose<T>(work: Steps<T>): Steps<T> {
+    try {
+      return yield* work;
+    } catch (error) {
+      yield* wait(this.close());
+      throw error;
+    }
+  }
+
+  *#makeUsable(): Steps<void> {
+    const [fd, permissions] = [this.#fd, Number(this.stat.mode) & 0o7777];
+    if (fd === undefined || (permissions & USABLE) === USABLE) return;
+    yield* attempt(() => this.calls.fchmod(fd, permissions | USABLE), UNSUPPORTED);
   }
 
   /** Does the work, then closes the directory. */

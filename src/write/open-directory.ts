@@ -132,7 +132,7 @@ function* createDirectory(path: string, write: Write): Steps<HeldDirectory> {
 function* createIn(parent: HeldDirectory, name: string): Steps<HeldDirectory> {
   // Another writer may have created it by now.
   const created = yield* parent.create(name, 0o777, ['EEXIST']);
-  yield* parent.sync();
+  yield* created ? created.orClose(parent.sync()) : parent.sync();
   if (created) return created;
   throw new Refusal('ERR_WRITE_NO_DIRECTORY', 'there is a file where its path needs a directory');
 }
