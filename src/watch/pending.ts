@@ -6,8 +6,6 @@
  * | a difference for the first time  | it is due after its quiet period                                         |
  * | the same one again               | nothing                                                                  |
  * | it again, but it looks different | its quiet period begins again; it is due at the latest after its maximum |
- * | that another file is in its      | the same, but after two of these, it is complete if it was written in    |
- * | place, time after time           | the tick in which it came                                                |
  * | that the file is gone            | the same, but there is no maximum: only what is there can be reported as |
  * |                                  | it stands                                                                |
  * | no difference any more           | it is forgotten, unless it is seen again within `missingGraceMs`; only a |
@@ -26,6 +24,8 @@ export interface Wait {
   readonly quietMs: number;
   /** When it is reported at the latest, ms after it was first seen. */
   readonly maxMs: number;
+  /** The same of a file that was replaced meanwhile, and never written in place. Default: `maxMs`. */
+  readonly maxReplacedMs?: number;
 }
 
 export const NO_WAIT: Wait = { quietMs: 0, maxMs: 0 };
@@ -40,10 +40,10 @@ export interface Pending {
   readonly firstSeen: number;
   readonly unchangedSince: number;
   readonly dueAt: number;
-  /** How often another file has taken its place. */
-  readonly replacements: number;
   /** Whether it was written in place. */
   readonly isWritten: boolean;
+  /** Whether another file has taken its place. */
+  readonly isReplaced: boolean;
   /** When it was no longer seen; undefined while it is pending. */
   readonly vanishedAt?: number;
 }
@@ -61,17 +61,11 @@ export interface Look {
 /** When what came due during a look is looked at again, ms after that has ended. */
 export const POSTPONED_MS = 1;
 
-/**
- * How often a file must have been replaced, and never written in place, to be complete although no time shows it: its next
- * version was written and renamed within one tick of the file system's clock, like those before.
- */
-const MIN_REPLACEMENTS = 2;
-
 /** A look sees a difference. @param before the same one, if it was pending. */
 export function seenAgain(
   before: Pending | undefined,
   appearance: Appearance,
-  { quietMs, maxMs }: Wait,
+  { quietMs, maxMs, maxReplacedMs = maxMs }: Wait,
   { cause, number, beganAt, now }: Look,
 ): Pending {
   const firstSeen = before?.firstSeen ?? now;
@@ -79,13 +73,13 @@ export function seenAgain(
   const isKnown = before?.vanishedAt === undefined || typeof appearance === 'object';
   const isSame = before !== undefined && isKnown && looksSame(before.appearance, appearance);
   const unchangedSince = isSame ? before.unchangedSince : now;
-  let dueAt = Math.min(unchangedSince + quietMs, firstSeen + maxMs);
+  const change = isSame ? undefined : changeOf(before?.appearance, appearance);
+  const isWritten = before?.isWritten === true || change === 'written';
+  const isReplaced = before?.isReplaced === true || change === 'replaced';
+  const latestMs = isReplaced && !isWritten ? maxReplacedMs : maxMs;
+  let dueAt = Math.min(unchangedSince + quietMs, firstSeen + latestMs);
   // If its time came during this look, it may have changed since it was seen: another look decides.
   if (quietMs > 0 && beganAt < dueAt && dueAt <= now) dueAt = now + POSTPONED_MS;
-  const change = isSame ? undefined : changeOf(before?.appearance, appearance);
-  const replacements = (before?.replacements ?? 0) + (change === 'replaced' ? 1 : 0);
-  const isWritten = before?.isWritten === true || change === 'written';
-  if (replacements >= MIN_REPLACEMENTS && !isWritten && mayBeRenamed(appearance)) dueAt = now;
   return {
     cause: mergeCauses(before?.cause ?? cause, cause),
     appearance,
@@ -93,8 +87,8 @@ export function seenAgain(
     firstSeen,
     unchangedSince,
     dueAt,
-    replacements,
     isWritten,
+    isReplaced,
   };
 }
 
@@ -106,13 +100,6 @@ function changeOf(one: Appearance, other: Appearance): 'replaced' | 'written' | 
   // An unlink changes the inode, too, and the number of one that was replaced is used again, perhaps within one tick.
   const isSame = before.mtimeNs === after.mtimeNs && before.size === after.size;
   return isSame || after.mtimeNs === after.birthtimeNs ? undefined : 'written';
-}
-
-/** Whether it was created and last written in the tick in which it came to its place, so that it may have been renamed. */
-function mayBeRenamed(file: Appearance): boolean {
-  if (typeof file !== 'object' || file.size === 0) return false;
-  const { volume, inode } = FileSnapshot.stampOf(file);
-  return volume === undefined && inode.birthtimeNs === inode.mtimeNs && inode.mtimeNs === inode.ctimeNs;
 }
 
 /**

@@ -185,8 +185,8 @@ export const MUTANTS = [
   [
     'a quiet period lasts 800 ms longer',
     'watch/pending.ts',
-    'let dueAt = Math.min(unchangedSince + quietMs, firstSeen + maxMs);',
-    'let dueAt = Math.min(unchangedSince + quietMs, firstSeen + maxMs) + (quietMs > 0 ? 800 : 0);',
+    'let dueAt = Math.min(unchangedSince + quietMs, firstSeen + latestMs);',
+    'let dueAt = Math.min(unchangedSince + quietMs, firstSeen + latestMs) + (quietMs > 0 ? 800 : 0);',
   ],
   [
     'what is complete waits all the same',
