@@ -1,4 +1,6 @@
-import { FileSnapshot, type Snapshot } from '../fs/snapshot.js';
+import { slices, type Steps } from '../core/scheduling/steps.js';
+import { differing, type Differing } from '../fs/file-map.js';
+import { FileSnapshot, type Files, type Snapshot } from '../fs/snapshot.js';
 import type { BackendName } from './backends/catalog.js';
 
 /** The reason for a check: the name of the backend that gave a hint, or one of the watcher's own reasons. */
@@ -41,18 +43,49 @@ export function differenceOf<Before, After>(
   after: ReadonlyMap<string, After>,
   isSame: (before: Before, after: After) => boolean,
 ): KeyDifference {
-  if (before === (after as unknown)) return { added: NO_KEYS, changed: NO_KEYS, removed: NO_KEYS };
-  const added: string[] = [];
-  const changed: string[] = [];
-  after.forEach((now, key) => {
-    const known = before.get(key);
-    if (known === undefined) added.push(key);
-    else if (known !== (now as unknown) && !isSame(known, now)) changed.push(key);
-  });
-  const isAnyRemoved = before.size + added.length > after.size;
-  const removed = isAnyRemoved ? [...before.keys()].filter((key) => !after.has(key)) : NO_KEYS;
-  // Copied without the spare capacity of an array that was pushed to: a change is kept until the next one.
-  return { added: added.slice(), changed: changed.slice(), removed };
+  const found = new Differences(isSame);
+  for (const each of differing(before, after)) found.add(each);
+  return found.keys;
+}
+
+/** Compares the files of two snapshots by content, in slices. */
+export function* compareFiles(before: Files, after: Files): Steps<Differences<FileSnapshot, FileSnapshot>> {
+  const found = new Differences(FileSnapshot.haveSameContent);
+  const slice = slices();
+  for (const each of differing(before, after)) {
+    found.add(each);
+    yield* slice();
+  }
+  return found;
+}
+
+/** What two sets differ in. */
+export class Differences<Before, After> {
+  /** What the later set has that the earlier one has not, also if it is the same in another revision. */
+  readonly found: After[] = [];
+  readonly #isSame: (before: Before, after: After) => boolean;
+  readonly #added: string[] = [];
+  readonly #changed: string[] = [];
+  readonly #removed: string[] = [];
+
+  constructor(isSame: (before: Before, after: After) => boolean) {
+    this.#isSame = isSame;
+  }
+
+  add([key, known, now]: Differing<Before, After>): void {
+    if (now === undefined) this.#removed.push(key);
+    else {
+      this.found.push(now);
+      if (known === undefined) this.#added.push(key);
+      else if (!this.#isSame(known, now)) this.#changed.push(key);
+    }
+  }
+
+  /** Copied without the spare capacity of arrays that were pushed to: a change is kept until the next one. */
+  get keys(): KeyDifference {
+    const copy = (keys: readonly string[]): readonly string[] => (keys.length === 0 ? NO_KEYS : keys.slice());
+    return { added: copy(this.#added), changed: copy(this.#changed), removed: copy(this.#removed) };
+  }
 }
 
 /** Merges a change that was not consumed yet with the next one; undefined if together they change nothing. */

@@ -2,12 +2,13 @@
 
 import { basename, dirname } from '../core/ports/platform-path.js';
 import { errnoOf } from '../core/errors/errno.js';
-import { nextSlice, type Steps } from '../core/scheduling/steps.js';
+import { nextSlice, slices, type Steps } from '../core/scheduling/steps.js';
 import type { WatchedDirectory } from '../core/ports/watch-backend.js';
 import { within } from '../fs/absolute-path.js';
 import { haveSameDirectories, type Consulted } from '../fs/consulted.js';
 import type { Disk } from '../fs/disk.js';
 import { identityOf } from '../fs/file-identity.js';
+import { differing } from '../fs/file-map.js';
 import type { Mounts } from '../fs/mounts.js';
 import type { Extent, Found, Observation, Target } from '../fs/observation.js';
 import type { SetSnapshot, Snapshot } from '../fs/snapshot.js';
@@ -63,10 +64,11 @@ export function* lookAt(
  */
 function* volumesOfGone(reported: Snapshot, { files }: Snapshot, disk: Disk): Steps<VolumeTimes> {
   const times = new Map<string, bigint | undefined>();
-  for (const [key, file] of reported.files) {
-    const volume = files.has(key) ? undefined : volumeOf(file);
+  const slice = slices();
+  for (const [, file, now] of differing(reported.files, files)) {
+    yield* slice();
+    const volume = now ? undefined : volumeOf(file);
     if (volume === undefined || times.has(volume)) continue;
-    yield* nextSlice();
     try {
       times.set(volume, (yield* disk.afresh.lstat(volume))?.mtimeNs);
     } catch (error) {

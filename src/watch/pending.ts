@@ -11,6 +11,7 @@
  * | no difference any more           | it is forgotten, unless it is seen again within `missingGraceMs`; only a |
  * |                                  | file that was not touched meanwhile has been quiet since it was seen     |
  */
+import { slices, type Steps } from '../core/scheduling/steps.js';
 import { isSameInode, isUnchanged } from '../fs/file-identity.js';
 import { FileSnapshot } from '../fs/snapshot.js';
 import { mergeCauses, type ChangeCause } from './change.js';
@@ -106,18 +107,22 @@ function changeOf(one: Appearance, other: Appearance): 'replaced' | 'written' | 
  * The differences that are no longer seen, for as long as `memoryMs`.
  * @param before those that had vanished, and then those that were pending.
  */
-export function vanishedOf(
-  before: Iterable<readonly [key: string, pending: Pending]>,
+export function* vanishedOf(
+  before: readonly ReadonlyMap<string, Pending>[],
   isSeen: (key: string) => boolean,
   memoryMs: number,
   now: number,
-): ReadonlyMap<string, Pending> {
+): Steps<ReadonlyMap<string, Pending>> {
   const vanished = new Map<string, Pending>();
-  for (const [key, pending] of before) {
-    if (isSeen(key)) continue;
-    const { vanishedAt } = pending;
-    if (vanishedAt === undefined) vanished.set(key, { ...pending, vanishedAt: now });
-    else if (now - vanishedAt < memoryMs) vanished.set(key, pending);
+  for (const pendings of before) {
+    const slice = slices();
+    for (const [key, pending] of pendings) {
+      yield* slice();
+      if (isSeen(key)) continue;
+      const { vanishedAt } = pending;
+      if (vanishedAt === undefined) vanished.set(key, { ...pending, vanishedAt: now });
+      else if (now - vanishedAt < memoryMs) vanished.set(key, pending);
+    }
   }
   return vanished;
 }
@@ -126,6 +131,12 @@ function looksSame(one: Appearance, other: Appearance): boolean {
   if (one === other || typeof one !== 'object' || typeof other !== 'object') return one === other;
   const isSame = isUnchanged(FileSnapshot.stampOf(one).inode, FileSnapshot.stampOf(other).inode);
   return isSame && FileSnapshot.haveSameContent(one, other);
+}
+
+/** Whether each of these is so, without a copy of them. */
+export function isEach<T>(these: Iterable<T>, isSo: (each: T) => boolean): boolean {
+  for (const each of these) if (!isSo(each)) return false;
+  return true;
 }
 
 /** What is due, and when the rest is due, monotonic ms; `Infinity` if there is none. */
@@ -138,18 +149,20 @@ export interface Due {
  * Each difference by itself: one that is due waits for the others, so that files that change together are one change;
  * but what a call of `add` or `remove` has changed does not wait. Differences of one volume are due together.
  */
-export function dueEach(
+export function* dueEach(
   pending: ReadonlyMap<string, Pending>,
   togetherMs: number,
   volumesOf: (key: string) => readonly string[],
   isRegrouped: (key: string) => boolean,
   { beganAt, now }: Look,
-): Due {
-  const dueOf = duesOf(pending, volumesOf);
-  const areAllDue = [...pending.values()].every(({ dueAt }) => dueAt <= now);
+): Steps<Due> {
+  const dueOf = yield* duesOf(pending, volumesOf);
+  const areAllDue = isEach(pending.values(), ({ dueAt }) => dueAt <= now);
   const due: string[] = [];
   let next = Infinity;
+  const slice = slices();
   for (const [key, own] of pending) {
+    yield* slice();
     const dueAt = dueOf(key, own);
     const isWaiting = togetherMs > 0 && !areAllDue && dueAt <= now && !isRegrouped(key);
     const reportAt = isWaiting ? dueAt + togetherMs : dueAt;
@@ -161,17 +174,19 @@ export function dueEach(
 }
 
 /** When the differences of each volume are due: what belongs to two volumes is due with both. */
-function duesOf(
+function* duesOf(
   pending: ReadonlyMap<string, Pending>,
   volumesOf: (key: string) => readonly string[],
-): (key: string, own: Pending) => number {
+): Steps<(key: string, own: Pending) => number> {
   const dues = new Map<string, number>();
   const dueOf = (key: string, { dueAt }: Pending): number =>
     Math.max(dueAt, ...volumesOf(key).map((volume) => dues.get(volume) ?? dueAt));
   // Until it is the latest of all volumes that keys connect.
   for (let isLater = true; isLater;) {
     isLater = false;
+    const slice = slices();
     for (const [key, own] of pending) {
+      yield* slice();
       const dueAt = dueOf(key, own);
       for (const volume of volumesOf(key)) {
         if (dues.get(volume) === dueAt) continue;
@@ -187,16 +202,18 @@ function duesOf(
  * For the first report: nothing is due before everything that the first look has seen, except what has been written in
  * place since. What is due by then is reported with it. Differences of one volume are due together.
  */
-export function dueAtFirst(
+export function* dueAtFirst(
   pending: ReadonlyMap<string, Pending>,
   volumesOf: (key: string) => readonly string[],
   now: number,
-): Due {
-  const dueOf = duesOf(pending, volumesOf);
+): Steps<Due> {
+  const dueOf = yield* duesOf(pending, volumesOf);
   let [firstLook, firstDue, next] = [Infinity, 0, Infinity];
   for (const own of pending.values()) firstLook = Math.min(firstLook, own.firstLook);
   const due: string[] = [];
+  const slice = slices();
   for (const [key, own] of pending) {
+    yield* slice();
     const dueAt = dueOf(key, own);
     if (own.firstLook === firstLook && !own.isWritten) firstDue = Math.max(firstDue, dueAt);
     if (dueAt <= now) due.push(key);

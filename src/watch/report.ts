@@ -26,16 +26,19 @@
  * reported at once, but a file added to a group whose other files are changing is reported together with them.
  */
 import type { Clock } from '../core/ports/clock.js';
+import { slices, type Steps } from '../core/scheduling/steps.js';
+import { FileMap } from '../fs/file-map.js';
 import type { Observation } from '../fs/observation.js';
 import { linksIn } from '../fs/resolve.js';
 import { FileSnapshot, MissingSnapshot, SetSnapshot, type Files, type Snapshot } from '../fs/snapshot.js';
 import type { TargetError } from '../fs/target-error.js';
-import { differenceOf, filterKeys, isEmpty, keysOf, type ChangeCause, type KeyDifference } from './change.js';
+import { compareFiles, filterKeys, isEmpty, keysOf, type ChangeCause, type KeyDifference } from './change.js';
 import type { VolumeTimes } from './look.js';
 import {
   dueAtFirst,
   dueEach,
   dueTogether,
+  isEach,
   POSTPONED_MS,
   seenAgain,
   vanishedOf,
@@ -59,6 +62,9 @@ const UNREADABLE = '/unreadable';
 
 /** How many looks must find that something is gone, if no event would tell that it is back. */
 const LOOKS_WITHOUT_EVENTS = 7;
+
+/** With more pending files than this, visiting everything is faster. */
+const MAX_PATHS = 1_000;
 
 const NOTHING: ReadonlyMap<string, Pending> = new Map();
 const NO_KEYS: ReadonlySet<string> = new Set();
@@ -115,14 +121,14 @@ export class Reporter {
   }
 
   /** Compares what a look has found. @param volumeTimes of volumes whose reported files were not found. */
-  consider(seen: StableObservation, look: Look, volumeTimes: VolumeTimes): readonly WatcherEvent[] {
+  *consider(seen: StableObservation, look: Look, volumeTimes: VolumeTimes): Steps<readonly WatcherEvent[]> {
     this.#events = [];
     this.#lookedAt = look.now;
     this.#volumeTimes = volumeTimes;
     const before = this.#pending;
     this.#pending = NOTHING;
     const readableAt = this.#considerReadability(seen, before, look);
-    const filesAt = seen.kind === 'unreadable' ? Infinity : this.#considerFiles(seen, before, look);
+    const filesAt = seen.kind === 'unreadable' ? Infinity : yield* this.#considerFiles(seen, before, look);
     const isPending = this.#pending.size > 0;
     this.nextAt = isPending ? Math.min(readableAt, filesAt, this.#checkedAt(look)) : Infinity;
     return this.#events;
@@ -130,13 +136,14 @@ export class Reporter {
 
   /**
    * What a look that begins at this time visits besides: the pending files that have come due since the last look, or all of
-   * them if something is to be reported, the links that led to them, and the volumes in which they wait for a link. The
+   * them if something is to be reported (everything, if they are many), the links that led to them, and the volumes in which they wait for a link. The
    * events of these may still be on their way. The timer may be late, and then a look for another event reports them.
    * @param seen what was considered last.
    */
-  pathsDueAt(now: number, seen: Observation | undefined): string[] {
+  pathsDueAt(now: number, seen: Observation | undefined): readonly (string | undefined)[] {
     if (this.nextAt === Infinity) return [];
     const isNext = now >= this.nextAt;
+    if (this.#pending.size > MAX_PATHS) return isNext ? [undefined] : [];
     const found = seen?.kind === 'found' ? seen : undefined;
     const files = found?.snapshot.files;
     const known = this.#last.files;
@@ -183,12 +190,13 @@ export class Reporter {
   }
 
   /** Returns when the next difference of the files is due. */
-  #considerFiles(seen: SeenFiles, before: ReadonlyMap<string, Pending>, look: Look): number {
+  *#considerFiles(seen: SeenFiles, before: ReadonlyMap<string, Pending>, look: Look): Steps<number> {
     const { cause, now } = look;
     const last = this.#last;
     const snapshot = seen.kind === 'missing' ? new MissingSnapshot(last.path) : seen.snapshot;
     const [known, files] = [last.files, snapshot.files];
-    const difference = differenceOf(known, files, FileSnapshot.haveSameContent);
+    const differences = yield* compareFiles(known, files);
+    const difference = differences.keys;
     if (seen.isRegrouped || this.#regrouped.size > 0) {
       // What is no difference any more, such as an added file that was removed again, will not be reported.
       const isAwaited = (key: string): boolean => this.#regrouped.has(key) || !!seen.isRegrouped?.(key);
@@ -201,25 +209,28 @@ export class Reporter {
       regrouped: this.#regrouped,
     };
     const seenAt = this.#options.clock.now() - (now - look.beganAt);
-    const waits = waitsFor(seen, snapshot, files, difference, reported, seenAt, this.#options);
+    const { found } = differences;
+    const waits = yield* waitsFor(seen, snapshot, files, difference, found, reported, seenAt, this.#options);
     const othersAt = snapshot.kind === 'group' ? this.#othersAt(files, now) : now;
     const vanished = this.#vanished;
     if (vanished.size + before.size > 0) {
       const memoryMs = this.#options.missingGraceMs;
-      this.#vanished = vanishedOf([...vanished, ...before], (key) => waits.has(key), memoryMs, now);
+      this.#vanished = yield* vanishedOf([vanished, before], (key) => waits.has(key), memoryMs, now);
     }
-    if (othersAt <= now && [...waits.values()].every(({ quietMs }) => quietMs === 0)) {
+    if (othersAt <= now && isEach(waits.values(), ({ quietMs }) => quietMs === 0)) {
       this.#regrouped = NO_KEYS;
-      const first = [...before.keys()].find((key) => waits.has(key));
+      const first = before.size === 0 ? undefined : [...before.keys()].find((key) => waits.has(key));
       this.#report(snapshot, difference, before.get(first ?? '')?.cause ?? cause, now);
       return Infinity;
     }
     const pending = new Map<string, Pending>();
+    const slice = slices();
     for (const [key, wait] of waits) {
+      yield* slice();
       const appearance = key === KIND ? kindOf(seen) : (files.get(key) ?? this.#goneAt(key));
       pending.set(key, seenAgain(before.get(key) ?? vanished.get(key), appearance, wait, look));
     }
-    return this.#reportDue(snapshot, files, difference, pending, othersAt, look);
+    return yield* this.#reportDue(snapshot, files, difference, pending, othersAt, look);
   }
 
   /** A file that is gone: when its volume last changed, if it comes from one. */
@@ -229,33 +240,39 @@ export class Reporter {
   }
 
   /** Reports the pending differences that are due. Returns when the others are due. */
-  #reportDue(
+  *#reportDue(
     snapshot: Snapshot,
     files: Files,
     difference: KeyDifference,
     pending: ReadonlyMap<string, Pending>,
     othersAt: number,
     look: Look,
-  ): number {
+  ): Steps<number> {
     const { now } = look;
     const { due, next } = this.#reportsEachFile(snapshot)
-      ? this.#dueInDirectory(pending, files, look)
+      ? yield* this.#dueInDirectory(pending, files, look)
       : dueTogether(pending, othersAt, (key) => this.#regrouped.has(key) && !files.has(key), now);
     // A directory that appears later is reported with the first of its files.
     const isEarly = this.reported && due.length === 1 && due[0] === KIND && pending.size > 1;
     const isDue = new Set(isEarly ? [] : due);
-    this.#pending = new Map([...this.#pending, ...[...pending].filter(([key]) => !isDue.has(key))]);
+    const rest = new Map(this.#pending);
+    const slice = slices();
+    for (const [key, own] of pending) {
+      yield* slice();
+      if (!isDue.has(key)) rest.set(key, own);
+    }
+    this.#pending = rest;
     this.#regrouped = new Set([...this.#regrouped].filter((key) => !isDue.has(key)));
     const [first] = isDue;
     if (first === undefined) return next;
     const cause = pending.get(first)?.cause ?? 'check';
     if (isDue.size === pending.size) this.#report(snapshot, difference, cause, now);
-    else this.#reportPart(snapshot, files, difference, isDue, cause, now);
+    else yield* this.#reportPart(snapshot, files, difference, isDue, cause, now);
     return next;
   }
 
   /** Which files of a directory or tree are due. */
-  #dueInDirectory(pending: ReadonlyMap<string, Pending>, files: Files, look: Look): Due {
+  #dueInDirectory(pending: ReadonlyMap<string, Pending>, files: Files, look: Look): Steps<Due> {
     const known = this.#last.files;
     // A key belongs to the volume that it leaves, too.
     const volumes = (key: string): string[] =>
@@ -278,21 +295,18 @@ export class Reporter {
   }
 
   /** Reports these differences; for all other keys, the last report stays. */
-  #reportPart(
+  *#reportPart(
     snapshot: Snapshot,
     files: Files,
     difference: KeyDifference,
     due: ReadonlySet<string>,
     cause: ChangeCause,
     now: number,
-  ): void {
-    const known = new Map(files);
-    for (const key of keysOf(difference)) {
-      if (due.has(key)) continue;
-      const before = this.#last.files.get(key);
-      if (before) known.set(key, before);
-      else known.delete(key);
-    }
+  ): Steps<void> {
+    const before = this.#last.files;
+    const kept = keysOf(difference).flatMap((key) => (due.has(key) ? [] : [[key, before.get(key)] as const]));
+    const isMap = before instanceof FileMap || files instanceof FileMap;
+    const known = isMap ? yield* (yield* FileMap.of(files)).with(kept) : without(files, kept);
     const like = (snapshot.kind === 'missing' ? this.#last : snapshot) as SetSnapshot;
     const { kind, path, realPath, revision } = like;
     const part = new SetSnapshot({ kind, path, realPath, revision, files: known });
@@ -326,6 +340,16 @@ export class Reporter {
     this.#unreadable = undefined;
     this.#events.push({ name: 'readable', payload: { unreadableMs: now - since } });
   }
+}
+
+/** With these files under their keys; undefined: without the key. */
+function without(files: Files, changes: readonly (readonly [string, FileSnapshot | undefined])[]): Files {
+  const changed = new Map(files);
+  for (const [key, file] of changes) {
+    if (file) changed.set(key, file);
+    else changed.delete(key);
+  }
+  return changed;
 }
 
 /** What is there. In the gap of a swap, the directory shows whether something was there in the meantime. */

@@ -33,7 +33,7 @@ import type { Scheduled } from '../core/ports/clock.js';
 import { isTurnSpent, startTurnBudget } from '../core/scheduling/event-loop.js';
 import type { Lifetime } from '../core/lifecycle/lifetime.js';
 import { NextOutcome } from '../core/scheduling/outcome.js';
-import { run, wait, type Answer, type Steps } from '../core/scheduling/steps.js';
+import { run, wait, type Steps } from '../core/scheduling/steps.js';
 import { operations } from '../core/telemetry/telemetry.js';
 import type { Hint } from '../core/ports/watch-backend.js';
 import { answersOf, Disk } from '../fs/disk.js';
@@ -308,8 +308,8 @@ export class Session {
       if (this.#state === 'closed') break;
       const look = { cause, number: this.#counts.checks, beganAt, now: clock.monotonic() };
       const { seen } = looked;
-      if (seen.kind === 'unstable') return this.#unstable(look);
-      const opened = yield* wait(this.#found(seen, looked, look, mounts));
+      if (seen.kind === 'unstable') return yield* this.#unstable(look);
+      const opened = yield* this.#found(seen, looked, look, mounts);
       if (opened.length === 0) break;
       for (const path of opened) this.#target.touch(path);
       cause = this.#afterStart(cause);
@@ -321,12 +321,12 @@ export class Session {
   }
 
   /** Compares what a look has found, and listens to what it has consulted. Returns what was not watched before. */
-  #found(
+  *#found(
     seen: StableObservation,
     { volumeTimes, consulted, stale }: Looked,
     look: Look,
     mounts: Mounts,
-  ): Answer<readonly string[]> {
+  ): Steps<readonly string[]> {
     const isNew = !isSameObservation(seen, this.#seen) || this.#reporter.nextAt < Infinity;
     // Most looks find nothing new to listen to: then the array stays the same, too.
     const isElsewhere = !haveSameDirectories(consulted, this.#connection);
@@ -339,7 +339,7 @@ export class Session {
       this.#request('resync', 'hints');
       return [];
     }
-    if (isNew) this.#compare(seen, look, volumeTimes);
+    if (isNew) yield* this.#compare(seen, look, volumeTimes);
     // The same observation may come through a mount that was not in the table before.
     const areMountsNew = stale !== this.#stale;
     if (seen.kind === 'found' && (isNew || isElsewhere || areMountsNew)) this.#warn(warningsOf(seen, stale));
@@ -350,7 +350,7 @@ export class Session {
     const { directories } = isElsewhere ? consulted : this.#connection;
     const eventless =
       isElsewhere || areMountsNew ? eventlessOf(seen, directories, mounts) : this.#connection.eventless;
-    return this.#connection.listen(directories, eventless);
+    return yield* wait(this.#connection.listen(directories, eventless));
   }
 
   /** What a later look finds first is not a change of the start. */
@@ -367,22 +367,24 @@ export class Session {
     return 'unstable';
   }
 
-  #unstable(look: Look): LookResult {
+  *#unstable(look: Look): Steps<LookResult> {
     const { path } = this.#target;
     const message = `Cannot read "${path}": it was replaced during every attempt to read it; the watcher tries again`;
     const error = new TargetError('ERR_TARGET_IO', path, message);
     // First, because a listener may close the watcher.
     const result = this.#lookLater(look.cause);
-    this.#compare({ kind: 'unreadable', error, consulted: { directories: [] } }, look, NO_TIMES);
+    yield* this.#compare({ kind: 'unreadable', error, consulted: { directories: [] } }, look, NO_TIMES);
     return result;
   }
 
   /** Compares, reports what is due, and looks again when something else is. */
-  #compare(seen: StableObservation, look: Look, volumeTimes: VolumeTimes): void {
+  *#compare(seen: StableObservation, look: Look, volumeTimes: VolumeTimes): Steps<void> {
     const { clock, persistent } = this.#options;
     this.#seen = seen;
     this.#nextLook?.cancel();
-    for (const event of this.#reporter.consider(seen, look, volumeTimes)) {
+    const steps = this.#reporter.consider(seen, look, volumeTimes);
+    const events = yield* wait(run(steps, () => this.#lifetime.ended));
+    for (const event of events) {
       if (event.name === 'change') {
         this.#counts.changes += 1;
         this.#counts.lastChangeAt = clock.now();
@@ -394,7 +396,7 @@ export class Session {
     const { nextAt } = this.#reporter;
     if (nextAt === Infinity || this.#lifetime.ended) return;
     const lookAgain = (): void => this.#request(this.#afterStart(look.cause), 'hints');
-    this.#nextLook = clock.schedule(lookAgain, nextAt - look.now, { ref: persistent });
+    this.#nextLook = clock.schedule(lookAgain, Math.max(0, nextAt - clock.monotonic()), { ref: persistent });
   }
 
   /** Each warning is emitted when it is new. */

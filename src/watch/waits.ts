@@ -12,6 +12,7 @@
  * | a file or target that is gone                        | `missingGraceMs`; not at all if it was removed by `remove` |
  * |                                                      | or by a swap                                               |
  */
+import { slices, type Steps } from '../core/scheduling/steps.js';
 import { hasRested, isSameInode } from '../fs/file-identity.js';
 import type { Observation } from '../fs/observation.js';
 import { FileSnapshot, type Files, type SetSnapshot, type Snapshot } from '../fs/snapshot.js';
@@ -50,16 +51,21 @@ export const KIND = '/kind';
 
 const NO_REVISIONS: ReadonlyMap<string, string | undefined> = new Map();
 
-/** How long each difference waits, by key. @param seenAt when the look began, epoch ms. */
-export function waitsFor(
+/**
+ * How long each difference waits, by key.
+ * @param found the files that are not those of before.
+ * @param seenAt when the look began, epoch ms.
+ */
+export function* waitsFor(
   seen: SeenFiles,
   snapshot: Snapshot,
   files: Files,
   { added, changed, removed }: KeyDifference,
+  found: readonly FileSnapshot[],
   before: Before,
   seenAt: number,
   options: WaitOptions,
-): Map<string, Wait> {
+): Steps<Map<string, Wait>> {
   const waits = new Map<string, Wait>();
   const { files: known } = before;
   const isOtherKind = snapshot.kind !== before.snapshot.kind;
@@ -69,15 +75,18 @@ export function waitsFor(
     waits.set(KIND, isMissing && !isTakenOut ? waitForLoss(options) : NO_WAIT);
   }
   const isReplaced = isOtherKind && before.snapshot.kind !== 'missing';
+  const slice = slices();
   for (const key of isReplaced ? files.keys() : added.concat(changed)) {
+    yield* slice();
     const file = files.get(key);
     const isFirst = before.isAssumed || before.regrouped.has(key);
     if (file) waits.set(key, waitForFile(file, known.get(key), isFirst, seen, seenAt, options));
   }
   if (removed.length === 0) return waits;
   const isElsewhere = !isMissing && isRetargeted(before.snapshot, snapshot);
-  const revisions = isElsewhere ? NO_REVISIONS : revisionsIn(files);
+  const revisions = isElsewhere ? NO_REVISIONS : revisionsIn(found);
   for (const key of removed) {
+    yield* slice();
     const isGone = isElsewhere || before.regrouped.has(key) || isSwapped(known.get(key), revisions);
     waits.set(key, isGone ? NO_WAIT : waitForLoss(options));
   }
@@ -115,10 +124,10 @@ function isRetargeted(before: Snapshot, { kind, realPath }: FileSnapshot | SetSn
   return kind === 'volume' || kind === before.kind;
 }
 
-/** The revision of each volume that files come from. */
-function revisionsIn(files: Files): ReadonlyMap<string, string | undefined> {
+/** The revision of each volume that these files come from. */
+function revisionsIn(files: readonly FileSnapshot[]): ReadonlyMap<string, string | undefined> {
   const revisions = new Map<string, string | undefined>();
-  for (const file of files.values()) {
+  for (const file of files) {
     const volume = volumeOf(file);
     if (volume !== undefined) revisions.set(volume, file.revision);
   }

@@ -216,7 +216,7 @@ export const MUTANTS = [
   [
     'a pending difference is not looked at again',
     session,
-    'this.#nextLook = clock.schedule(lookAgain, nextAt - look.now, { ref: persistent });',
+    'this.#nextLook = clock.schedule(lookAgain, Math.max(0, nextAt - clock.monotonic()), { ref: persistent });',
     'void [lookAgain, persistent];',
   ],
   [

@@ -39,15 +39,16 @@ interface Confidence {
   };
 }
 
+const isMap = (value: unknown): value is ReadonlyMap<string, { readonly content?: unknown }> =>
+  Object.prototype.toString.call(value) === '[object Map]';
+
 const { emit } = EventEmitter.prototype;
 EventEmitter.prototype.emit = function (this: EventEmitter, event: never, ...args: never[]): boolean {
   const { token, current } = Object(args[0]) as Confidence;
   plant(token?.value);
   plant(current?.value);
-  if (current?.files instanceof Map) {
-    const files = [...(current.files as ReadonlyMap<string, { readonly content?: unknown }>).values()];
-    for (const { content } of files.slice(0, MOST_FILES)) plant(content);
-  }
+  if (isMap(current?.files))
+    for (const { content } of [...current.files.values()].slice(0, MOST_FILES)) plant(content);
   return emit.call(this, event, ...args);
 } as typeof emit;
 

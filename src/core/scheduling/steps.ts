@@ -44,6 +44,15 @@ export function nextSlice(): Steps<void> {
   return isTurnSpent() ? later(nextTurn()) : NOTHING;
 }
 
+/** How many small items are done before the clock is asked: for each one, that would take longer than the item. */
+const ITEMS = 64;
+
+/** For a loop over many items that take some microseconds: what to do before each of them. */
+export function slices(): () => Steps<void> {
+  let items = 0;
+  return () => ((items = (items + 1) % ITEMS) === 0 ? nextSlice() : NOTHING);
+}
+
 /**
  * Does the work, waiting for each promise that it yields.
  * @param isAbandoned asked after each wait: if it returns true, nothing more is done, and the promise never settles.

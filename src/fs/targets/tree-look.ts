@@ -152,11 +152,12 @@ export class TreeLook {
     this.#nodes.removeLink(key);
     if (stat?.isDirectory()) {
       const isLinked = parent?.isLinked === true;
-      this.#directory({ key, path, stat, way, isLinked, directories: [] });
+      yield* this.#directory({ key, path, stat, way, isLinked, directories: [] });
     } else if (stat?.isFile() && scope.includes(key)) {
       yield* this.#file(key, { path: within(options.path, key), realPath: path, way }, stat, disk);
     } else {
       if (!stat && parent?.names.has(nameOf(key))) this.#visits.gone(key, path);
+      yield* this.#nodes.clear(key);
       this.#nodes.remove(key);
     }
   }
@@ -190,7 +191,7 @@ export class TreeLook {
     return isRead;
   }
 
-  #directory(visited: Visited): void {
+  *#directory(visited: Visited): Steps<void> {
     const { key, path, stat, way, isLinked } = visited;
     if (!this.#look.options.isRecursive && key !== '') {
       this.#nodes.remove(key);
@@ -211,7 +212,10 @@ export class TreeLook {
       const isAsListed =
         isSame && (isListed || known.timestampsAreReliable) && isUnchanged(stat, known.inode);
       const isAsked = !isListed && (this.#look.extent === 'all' || this.#visits.isRelisted(key));
-      if (!isSame) this.#nodes.remove(key);
+      if (!isSame) {
+        yield* this.#nodes.clear(key);
+        this.#nodes.remove(key);
+      }
       if (isAsked || !isAsListed || this.#nodes.unreadable.has(key)) this.#unlisted.push(visited);
       else if (known.volume) this.#volumes.push(visited);
     }
@@ -254,7 +258,7 @@ export class TreeLook {
     const names = new Set(isVolume ? known?.names : shown.map(({ name }) => name));
     if (known?.volume && !isVolume) this.#visits.visitLinksThrough(path);
     if (!isVolume !== !known?.volume) this.#nodes.removeDirectory(key);
-    else for (const name of known?.names ?? []) if (!names.has(name)) this.#nodes.remove(childOf(key, name));
+    else yield* this.#forget(key, known?.names, names);
     this.#nodes.setReadable(key);
     this.#listed.add(key);
     this.#setDirectory({ ...visited, stat }, { names, isHiding, isVolume, seenAt });
@@ -264,6 +268,16 @@ export class TreeLook {
     if (isHiding && !entries.some(({ name }) => name === DATA_LINK))
       this.#visits.followed(key, visited.way.links, within(path, DATA_LINK));
     return;
+  }
+
+  /** Removes the entries that a directory no longer has. */
+  *#forget(key: string, before: Iterable<string> = [], names: ReadonlySet<string>): Steps<void> {
+    for (const name of before) {
+      if (names.has(name)) continue;
+      yield* nextSlice();
+      yield* this.#nodes.clear(childOf(key, name));
+      this.#nodes.remove(childOf(key, name));
+    }
   }
 
   #setDirectory(
@@ -323,7 +337,7 @@ export class TreeLook {
         const isRead = yield* this.#file(key, place, stat, disk);
         if (!isRead) directories = [...directories, ...(yield* directoriesAbove(realPath, disk.afresh))];
       } else if (link.kind === 'found' && link.stat.isDirectory() && options.followLinks) {
-        this.#directory({ key, path: link.path, stat: link.stat, way, directories, isLinked: true });
+        yield* this.#directory({ key, path: link.path, stat: link.stat, way, directories, isLinked: true });
       } else if (link.kind === 'unreadable' && link.error.cause !== undefined) {
         const { path, cause } = link.error;
         this.#unreadable(key, path, cause);

@@ -2,6 +2,7 @@
 
 import { dirname } from '../../core/ports/platform-path.js';
 import type { WatchedDirectory } from '../../core/ports/watch-backend.js';
+import { nextSlice, type Steps } from '../../core/scheduling/steps.js';
 import { mergeDirectories, type ConsultedDirectory } from '../consulted.js';
 import { ReadTotals, type Kept, type ReadLimits } from '../read-limits.js';
 import type { Inode } from '../file-identity.js';
@@ -81,8 +82,8 @@ export class TreeNodes {
   readonly #totals: ReadTotals;
   /** What is kept of the files that were read. */
   kept: Kept;
-  /** Whether files have changed since the last snapshot. */
-  haveFilesChanged = true;
+  /** The keys whose files have changed since the last snapshot. */
+  changed = new Set<string>();
   /** Whether directories or links have changed since `consulted` was last computed. */
   haveDirectoriesChanged = true;
 
@@ -110,9 +111,14 @@ export class TreeNodes {
   get unreadablePart(): TargetError | undefined {
     if (this.unreadable.size === 0) return undefined;
     for (const [key, error] of this.unreadable) if (key === '' || this.#isKnown(key)) return error;
-    const entries = [...(this.directories.get('')?.names ?? [])].map((name) => this.unreadable.get(name));
     // A directory that may be listed but not entered.
-    return entries.every(isOfLookup) ? entries[0] : undefined;
+    let first: TargetError | undefined;
+    for (const name of this.directories.get('')?.names ?? []) {
+      const error = this.unreadable.get(name);
+      if (!isOfLookup(error)) return undefined;
+      first ??= error;
+    }
+    return first;
   }
 
   /** The directory at this path, every link resolved. */
@@ -163,7 +169,7 @@ export class TreeNodes {
     if (before) this.#totals.count(before.size, -1);
     this.#totals.count(file.size, 1);
     this.files.set(key, file);
-    this.haveFilesChanged = true;
+    this.changed.add(key);
   }
 
   setDirectory(directory: TreeDirectory): void {
@@ -219,6 +225,17 @@ export class TreeNodes {
     this.removeDirectory(key);
   }
 
+  /** Removes what is below a directory, in slices: there may be much. */
+  *clear(key: string): Steps<void> {
+    const { names } = this.directories.get(key) ?? {};
+    for (const name of names ?? []) {
+      yield* nextSlice();
+      const child = childOf(key, name);
+      if (this.directories.has(child)) yield* this.clear(child);
+      this.remove(child);
+    }
+  }
+
   removeLink(key: string): void {
     if (this.routes.delete(key)) this.haveDirectoriesChanged = true;
   }
@@ -228,7 +245,7 @@ export class TreeNodes {
     if (!file) return;
     this.files.delete(key);
     this.#totals.count(file.size, -1);
-    this.haveFilesChanged = true;
+    this.changed.add(key);
   }
 
   removeDirectory(key: string): void {

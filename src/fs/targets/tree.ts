@@ -23,6 +23,7 @@ import { identityOf } from '../file-identity.js';
 import { haveSameDirectories, type Consulted } from '../consulted.js';
 import { VERIFIED_AT_ONCE, type Extent } from '../observation.js';
 import { Rotation } from '../rotation.js';
+import { FileMap } from '../file-map.js';
 import type { Files, FileSnapshot } from '../snapshot.js';
 import type { TargetError } from '../target-error.js';
 import { childOf, parentOf, type TreeScope } from '../tree-scope.js';
@@ -58,7 +59,7 @@ export class TreeFiles {
     files: new Rotation<FileSnapshot>(),
     links: new Rotation<unknown>(),
   };
-  #files: Files = new Map();
+  #files = FileMap.empty;
   #watched: { readonly route: Consulted; readonly list: readonly WatchedDirectory[] } | undefined;
 
   constructor(options: TreeOptions) {
@@ -87,6 +88,7 @@ export class TreeFiles {
     const place = `${root.way.links} ${root.path} ${identityOf(root.stat)}`;
     if (place !== this.#place) {
       this.#nodes = new TreeNodes(this.#options, root.path);
+      this.#files = FileMap.empty;
       this.#touched = 'all';
       this.#place = place;
     }
@@ -99,7 +101,8 @@ export class TreeFiles {
     const visits = new TreeVisits(nodes);
     // First, because a hint must not lead into a removed part.
     for (const key of rescoped) {
-      this.#nodes.remove(key);
+      yield* nodes.clear(key);
+      nodes.remove(key);
       visits.visit(this.#shown(key));
     }
     if (isFull) visits.visit('');
@@ -160,11 +163,12 @@ export class TreeFiles {
   }
 
   *#reading(root: ReachedDirectory): Steps<TreeReading> {
-    const [nodes, options] = [this.#nodes, this.#options];
+    const nodes = this.#nodes;
     const { directories } = root;
-    yield* nextSlice();
-    if (nodes.haveFilesChanged) this.#files = copyOf(nodes.files, options.isRecursive);
-    yield* nextSlice();
+    const { changed, files } = nodes;
+    // What changes meanwhile is of the next look.
+    nodes.changed = new Set();
+    this.#files = yield* this.#files.with(changesOf(changed, files));
     if (
       nodes.haveDirectoriesChanged ||
       !this.#watched ||
@@ -172,7 +176,7 @@ export class TreeFiles {
     ) {
       this.#watched = { route: { directories }, list: this.watched(root) };
     }
-    nodes.haveFilesChanged = nodes.haveDirectoriesChanged = false;
+    nodes.haveDirectoriesChanged = false;
     yield* nextSlice();
     return {
       files: this.#files,
@@ -184,13 +188,9 @@ export class TreeFiles {
   }
 }
 
-/** In order; the files of a tree are in no particular one. */
-function copyOf(files: Files, isRecursive: boolean): Files {
-  if (isRecursive) return new Map(files);
-  const copy = new Map<string, FileSnapshot>();
-  for (const key of [...files.keys()].sort()) {
-    const file = files.get(key);
-    if (file) copy.set(key, file);
-  }
-  return copy;
+function* changesOf(
+  changed: Iterable<string>,
+  files: Files,
+): Iterable<readonly [string, FileSnapshot | undefined]> {
+  for (const key of changed) yield [key, files.get(key)];
 }
