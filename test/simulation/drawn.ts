@@ -71,7 +71,8 @@ export const drawn: Kind = (world) => {
     const mayRead = isReadUpTo(!content || keys.size > (maxFiles ?? Infinity) ? -1 : maxContentBytes);
     return shownIn(fs, keys, (key) => `${shape}/${key}`, mayRead);
   };
-  const unitOf = (key: string): string => unitOfPath(`${shape}/${key}`);
+  // Who writes says where the file is.
+  const unitOf = (key: string): string => unitOfPath(`${shape}/${key}`.replace('/m/o/', '/o/'));
   return { path: shape, options: given, heldMs: settleMs, isTree: true, unitOf, see, habits };
 };
 
