@@ -36,7 +36,11 @@ test.each([
 test.each([
   [7, TypeError, 'options must be an object, got 7'],
   [[], TypeError, 'options must be an object, got an array'],
-  [{ pollInterval: 5 }, TypeError, 'unknown option "pollInterval"; known are name, backend,'],
+  [
+    { pollInterval: 5 },
+    TypeError,
+    'unknown option "pollInterval"; the nearest one is "pollIntervalMs"; known are',
+  ],
   [{ settleMs: '50' }, TypeError, 'option "settleMs" must be a finite number >= 0 (ms), got "50"'],
   [{ settleMs: -1 }, RangeError, 'option "settleMs" must be a finite number >= 0 (ms), got -1'],
   [
