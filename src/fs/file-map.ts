@@ -2,8 +2,7 @@
  * The files of a directory or tree by key, in order. It never changes, and shares what has not changed with the one that it
  * was made of: one file among 100,000 costs a copy of some hundred references, and as little to find.
  */
-import { inspect } from 'node:util';
-
+import { nodeUtil } from '../core/ports/builtins.js';
 import { slices, type Steps } from '../core/scheduling/steps.js';
 import type { FileSnapshot, Files } from './snapshot.js';
 
@@ -73,7 +72,7 @@ export class FileMap implements ReadonlyMap<string, FileSnapshot> {
     for (const [key, file] of this) callback.call(thisArg, file, key, this);
   }
 
-  [inspect.custom](): ReadonlyMap<string, FileSnapshot> {
+  [nodeUtil.inspect.custom](): ReadonlyMap<string, FileSnapshot> {
     return new Map(this);
   }
 

@@ -158,7 +158,6 @@ export class TreeLook {
     } else {
       if (!stat && parent?.names.has(nameOf(key))) this.#visits.gone(key, path);
       yield* this.#nodes.clear(key);
-      this.#nodes.remove(key);
     }
   }
 
@@ -212,10 +211,7 @@ export class TreeLook {
       const isAsListed =
         isSame && (isListed || known.timestampsAreReliable) && isUnchanged(stat, known.inode);
       const isAsked = !isListed && (this.#look.extent === 'all' || this.#visits.isRelisted(key));
-      if (!isSame) {
-        yield* this.#nodes.clear(key);
-        this.#nodes.remove(key);
-      }
+      if (!isSame) yield* this.#nodes.clear(key);
       if (isAsked || !isAsListed || this.#nodes.unreadable.has(key)) this.#unlisted.push(visited);
       else if (known.volume) this.#volumes.push(visited);
     }
@@ -258,7 +254,7 @@ export class TreeLook {
     const names = new Set(isVolume ? known?.names : shown.map(({ name }) => name));
     if (known?.volume && !isVolume) this.#visits.visitLinksThrough(path);
     if (!isVolume !== !known?.volume) this.#nodes.removeDirectory(key);
-    else yield* this.#forget(key, known?.names, names);
+    else yield* this.#nodes.keep(key, names);
     this.#nodes.setReadable(key);
     this.#listed.add(key);
     this.#setDirectory({ ...visited, stat }, { names, isHiding, isVolume, seenAt });
@@ -268,16 +264,6 @@ export class TreeLook {
     if (isHiding && !entries.some(({ name }) => name === DATA_LINK))
       this.#visits.followed(key, visited.way.links, within(path, DATA_LINK));
     return;
-  }
-
-  /** Removes the entries that a directory no longer has. */
-  *#forget(key: string, before: Iterable<string> = [], names: ReadonlySet<string>): Steps<void> {
-    for (const name of before) {
-      if (names.has(name)) continue;
-      yield* nextSlice();
-      yield* this.#nodes.clear(childOf(key, name));
-      this.#nodes.remove(childOf(key, name));
-    }
   }
 
   #setDirectory(

@@ -225,15 +225,17 @@ export class TreeNodes {
     this.removeDirectory(key);
   }
 
-  /** Removes what is below a directory, in slices: there may be much. */
+  /** Removes an entry with everything below it, in slices: there may be much. */
   *clear(key: string): Steps<void> {
-    const { names } = this.directories.get(key) ?? {};
-    for (const name of names ?? []) {
-      yield* nextSlice();
-      const child = childOf(key, name);
-      if (this.directories.has(child)) yield* this.clear(child);
-      this.remove(child);
-    }
+    yield* nextSlice();
+    for (const name of this.directories.get(key)?.names ?? []) yield* this.clear(childOf(key, name));
+    this.remove(key);
+  }
+
+  /** Removes the entries that a directory no longer has. */
+  *keep(key: string, names: ReadonlySet<string>): Steps<void> {
+    for (const name of this.directories.get(key)?.names ?? [])
+      if (!names.has(name)) yield* this.clear(childOf(key, name));
   }
 
   removeLink(key: string): void {

@@ -102,7 +102,6 @@ export class TreeFiles {
     // First, because a hint must not lead into a removed part.
     for (const key of rescoped) {
       yield* nodes.clear(key);
-      nodes.remove(key);
       visits.visit(this.#shown(key));
     }
     if (isFull) visits.visit('');
