@@ -12,7 +12,7 @@ interface Chunk {
   readonly files: FileSnapshot[];
 }
 
-const MAX_KEYS = 256;
+const MAX_KEYS = 128;
 
 /** Smaller neighbors become one chunk. */
 const MIN_KEYS = 64;

@@ -110,7 +110,7 @@ function waitForFile(
   const quietMs = file.size === 0 && isSteady ? missingGraceMs : settleMs;
   const isQuiet = isFirst && isSteady && hasRested(inode, seenAt, quietMs);
   const wait = { quietMs: isQuiet || isComplete(file, before) ? 0 : quietMs, maxMs };
-  return isFirst ? { ...wait, maxReplacedMs: Math.min(maxMs, MAX_FIRST_WAIT_MS) } : wait;
+  return isFirst && file.size > 0 ? { ...wait, maxReplacedMs: Math.min(maxMs, MAX_FIRST_WAIT_MS) } : wait;
 }
 
 /** How long it waits that something is gone. There is no maximum: only what is there can be reported as it stands. */

@@ -21,10 +21,10 @@ function loadedBy(url: URL, files = new Map<string, number>(), packages = new Se
 
 /** KiB of code, and files. A change that is worth its bytes raises the budget here, in the same commit. */
 const BUDGETS = [
-  ['index', 400, 3],
-  ['config', 490, 4],
-  ['kubernetes', 460, 5],
-  ['tls', 460, 6],
+  ['index', 406, 3],
+  ['config', 506, 4],
+  ['kubernetes', 470, 5],
+  ['tls', 470, 6],
 ] as const;
 
 test.each(BUDGETS)('%s loads code within its budget, and two packages', (name, budget, count) => {

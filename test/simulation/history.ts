@@ -13,13 +13,13 @@ export interface State {
   to: number;
   /** Whether it existed at a moment in which nobody was in the middle of a publication. */
   isPublished: boolean;
-  /** Whether it came while its file was being written in place. */
-  readonly isWritten: boolean;
+  /** When its file was last being written in place, ms: also with the text that it has. */
+  writtenAt: number;
 }
 
 export const NOTHING = '';
 
-const NEVER = { text: NOTHING, from: 0, isPublished: true, isWritten: false } as const;
+const NEVER = { text: NOTHING, from: 0, isPublished: true, writtenAt: -Infinity } as const;
 
 export class History {
   readonly #states = new Map<string, State[]>();
@@ -42,11 +42,12 @@ export class History {
       const last = states.at(-1);
       if (last?.text === text) {
         last.isPublished ||= !isPartial(unit);
+        if (isWritten(unit)) last.writtenAt = now;
         continue;
       }
       if (last) last.to = now;
-      const [isPublished, isNew] = [!isPartial(unit), isWritten(unit)];
-      states.push({ text, from: now, to: Infinity, isPublished, isWritten: isNew });
+      const writtenAt = isWritten(unit) ? now : -Infinity;
+      states.push({ text, from: now, to: Infinity, isPublished: !isPartial(unit), writtenAt });
     }
   }
 }

@@ -51,12 +51,15 @@ export function checkReports(
   }
 }
 
-/** Whether it was there at every instant, and nobody has written in place since. */
+/**
+ * Whether it was replaced time after time, whole each time, and was there at every instant. One that has had a text or two
+ * since may have been written in place with the same text, or renamed from a file that was: the history does not show it.
+ */
 function wasAlwaysComplete(states: readonly State[], since: number, at: number): boolean {
-  return states.every(
-    ({ from, to, text, isWritten }) =>
-      to < since || from > at || (text !== NOTHING && !(isWritten && from >= since)),
-  );
+  const seen = states.filter(({ from, to }) => to >= since && from <= at);
+  const isWhole = ({ text, isPublished, writtenAt }: State): boolean =>
+    text !== NOTHING && isPublished && writtenAt < since;
+  return seen.length > 2 && seen.every(isWhole);
 }
 
 /** Twice the longest grace, ms. */

@@ -161,7 +161,9 @@ export class World {
     this.#partial.set(unit, (this.#partial.get(unit) ?? 0) - 1);
   }
 
-  readonly isWritten = (unit: string): boolean => this.#written.has(unit);
+  readonly isWritten = (unit: string): boolean =>
+    // A backup may have taken the file that is being written: it has its name and a suffix.
+    [...this.#written].some((path) => unit.startsWith(path));
 
   readonly isPartial = (unit: string): boolean => (this.#partial.get(unit) ?? 0) > 0;
 
