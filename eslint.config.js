@@ -50,5 +50,8 @@ export default tseslint.config(
     rules: { '@typescript-eslint/no-unsafe-class-instance-assignment': 'off' },
   },
   { files: ['{test,site,packages/*/test}/**/*.ts'], rules: { '@typescript-eslint/unbound-method': 'off' } },
-  { files: ['src/core/ports/clock.ts', 'src/core/ports/random.ts'], rules: { 'no-restricted-globals': 'off' } },
+  {
+    files: ['src/core/ports/clock.ts', 'src/core/ports/random.ts'],
+    rules: { 'no-restricted-globals': 'off' },
+  },
 );
