@@ -1,4 +1,5 @@
 /** The files that variables name: `APP_DB_PASSWORD_FILE=/run/secrets/db` sets `APP_DB_PASSWORD` to the text of that file. */
+import { withoutLineEnds } from '../fs/read-file.js';
 import type { ConfigError } from './config-error.js';
 import type { ConfigProvider, ProviderCallback, ProviderHealth } from './config-provider.js';
 import { FileProvider } from './file-provider.js';
@@ -124,11 +125,4 @@ export class VariableFiles implements ConfigProvider {
       variable.endsWith(SUFFIX)
     );
   }
-}
-
-/** As a shell does with the output of a command. */
-function withoutLineEnds(text: string): string {
-  let end = text.length;
-  while (end > 0 && (text[end - 1] === '\n' || text[end - 1] === '\r')) end -= 1;
-  return text.slice(0, end);
 }

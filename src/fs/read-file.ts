@@ -66,3 +66,10 @@ export function utf16In(bytes: Uint8Array): string | undefined {
   const encoding = isMarked ? 'UTF-16' : `UTF-16${first === 0 ? 'BE' : 'LE'}`;
   return `is UTF-16; convert it: iconv -f ${encoding} -t UTF-8 FILE`;
 }
+
+/** Without the line ends at its end, as a shell does with the output of a command. Linear, whatever the text. */
+export function withoutLineEnds(text: string): string {
+  let end = text.length;
+  while (text[end - 1] === '\n' || text[end - 1] === '\r') end -= 1;
+  return text.slice(0, end);
+}

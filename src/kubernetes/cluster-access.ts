@@ -274,7 +274,7 @@ interface AuthProvider {
   readonly config?: Readonly<Record<string, unknown>> | null;
 }
 
-/** @throws {KubernetesError} for a command that client-node would run while the process stands still, without any limit. */
+/** @throws {KubernetesError} for a command that client-node would run synchronously, without any limit. */
 function refuseCommand({ name: user, authProvider }: KubeconfigUser, name: string): void {
   const { name: provider, config } = Object(authProvider) as AuthProvider;
   if ((provider !== 'gcp' && provider !== 'azure') || !config?.['cmd-path']) return;

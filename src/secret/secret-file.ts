@@ -1,7 +1,7 @@
 import { inspect, isUtf8 } from '../core/ports/builtins.js';
 import { SecretError } from './secret-error.js';
 import { checkPath, divideOptions, matching } from '../core/options/options.js';
-import { utf16In } from '../fs/read-file.js';
+import { utf16In, withoutLineEnds } from '../fs/read-file.js';
 import { FileSnapshot, type Snapshot } from '../fs/snapshot.js';
 import {
   VALUE_OPTION_NAMES,
@@ -172,7 +172,7 @@ export function secretText(
     const why = size === 0 ? 'is empty' : 'contains only white space';
     throw new SecretError('ERR_SECRET_INVALID', `"${path}" ${why}`);
   }
-  return trim ? withoutLineBreaks(text) : text;
+  return trim ? withoutLineEnds(text.startsWith('\uFEFF') ? text.slice(1) : text) : text;
 }
 
 function notText(content: Buffer): string | undefined {
@@ -180,10 +180,4 @@ function notText(content: Buffer): string | undefined {
   const isText = isUtf8(content) && !content.includes(0);
   if (isText) return undefined;
   return `${utf16In(content) ?? (isUtf8(content) ? 'contains a NUL byte' : 'is not valid UTF-8')}; ${advice}`;
-}
-
-function withoutLineBreaks(text: string): string {
-  let end = text.length;
-  while (text[end - 1] === '\n' || text[end - 1] === '\r') end -= 1;
-  return text.slice(text.startsWith('\uFEFF') ? 1 : 0, end);
 }
