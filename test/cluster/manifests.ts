@@ -6,7 +6,7 @@ import { dirname } from 'node:path';
 import type { KubernetesObject, V1PodSpec } from '@kubernetes/client-node';
 import { parseAllDocuments } from 'yaml';
 
-import { manifestPath } from '../support/deploy-folders.js';
+import { manifestPath } from '../support/manifest-files.js';
 import type { ClusterSettings } from './settings.js';
 
 /** An object with a name. Those with pods have them in `spec.template`. */

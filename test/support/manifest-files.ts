@@ -1,13 +1,14 @@
-/** The manifests of the library and of the packages. */
+/** The manifests that users apply: those of the packages, and the examples. */
 import { existsSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 
 import { packages, root } from '../../packages/packages.mjs';
 
 /** The folders with manifests of Kubernetes. */
-export const manifestFolders: readonly string[] = packages
-  .map(({ folder }) => join(root, folder, 'deploy/kubernetes'))
-  .filter((folder) => existsSync(folder));
+const manifestFolders: readonly string[] = [
+  join(root, 'examples/kubernetes'),
+  ...packages.map(({ folder }) => join(root, folder, 'deploy/kubernetes')),
+].filter((folder) => existsSync(folder));
 
 /** All of them, by their paths. */
 export const manifestFiles: readonly string[] = manifestFolders.flatMap((folder) =>
@@ -19,6 +20,6 @@ export const manifestFiles: readonly string[] = manifestFolders.flatMap((folder)
 /** The path of a manifest, in whichever folder it is. */
 export function manifestPath(file: string): string {
   const folder = manifestFolders.find((each) => existsSync(join(each, file)));
-  if (folder === undefined) throw new Error(`no package has ${file}`);
+  if (folder === undefined) throw new Error(`no folder has ${file}`);
   return join(folder, file);
 }

@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 
 import { parseAllDocuments } from 'yaml';
 
-import { manifestPath } from './deploy-folders.js';
+import { manifestPath } from './manifest-files.js';
 
 interface Policy {
   readonly spec: {

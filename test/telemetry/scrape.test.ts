@@ -196,7 +196,7 @@ test('every metric of the alert rules and of the dashboard is in a scrape of a p
   );
   const wanted = names.filter((name) => !scraped.has(name) && !scraped.has(`${name}_count`));
   expect(wanted).toEqual([]);
-  for (const name of expressionsOf('deploy/prometheus/rules.yaml', 'deploy/grafana/dashboard.json')) {
+  for (const name of expressionsOf('monitoring/prometheus/rules.yaml', 'monitoring/grafana/dashboard.json')) {
     expect(scraped, name).toContain(name);
   }
   expect(series.get('token_requests_total{target="token",reason="start",result="issued"}')).toBe(1);

@@ -1,5 +1,5 @@
 /**
- * Draws docs/observability.svg, and the same for phones: the panels of deploy/grafana/dashboard.json, with data of a real
+ * Draws docs/observability.svg, and the same for phones: the panels of monitoring/grafana/dashboard.json, with data of a real
  * Prometheus (which must be installed) that scraped this process during two minutes of incidents.
  *
  *     npm run build && node tools/pictures/dashboard.mjs
@@ -64,7 +64,7 @@ await sleep(3);
 const began = Date.now() / 1_000;
 await incidents();
 const ended = Date.now() / 1_000;
-const { panels } = JSON.parse(readFileSync(join(root, 'deploy/grafana/dashboard.json'), 'utf8'));
+const { panels } = JSON.parse(readFileSync(join(root, 'monitoring/grafana/dashboard.json'), 'utf8'));
 const filled = [];
 for (const panel of panels) {
   const series = await seriesOf(panel);

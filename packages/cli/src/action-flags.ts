@@ -12,7 +12,7 @@ import {
 import { delay, duration, each, httpMethod, refuseUnused, signalName, text } from './arguments.js';
 import { STOP_TIMEOUT_MS } from './child.js';
 import { EXIT, UsageError } from './exit-code.js';
-import type { Session } from './session.js';
+import type { Execution } from './execution.js';
 
 /** How actions run, of any kind; undefined means the default of the library. */
 export interface RunFlags {
@@ -91,33 +91,33 @@ export function addActionFlags(command: Command): Command {
 }
 
 /**
- * A component that runs these actions as the flags say. It is closed with the session.
+ * A component that runs these actions as the flags say. It is closed with the execution.
  * @param paths tell it from other rules with the same action, in logs and metrics.
  */
 export function reloadActionOf(
   action: readonly Action[],
   flags: RunFlags,
-  session: Session,
+  execution: Execution,
   paths: readonly string[] = [],
 ): ReloadAction {
   const { check, splay, cooldown, timeout, stopTimeout = STOP_TIMEOUT_MS, exitOnError } = flags;
-  const reload = session.closeAtEnd(
+  const reload = execution.closeAtEnd(
     new ReloadAction({
       action,
       name: paths.length > 0 ? `${action[0]?.name ?? ''} for ${paths.join(', ')}` : undefined,
-      check: check === undefined ? undefined : shellAction(check, flags, session),
+      check: check === undefined ? undefined : shellAction(check, flags, execution),
       splayMs: splay,
       cooldownMs: cooldown,
       timeoutMs: timeout,
       stopTimeoutMs: stopTimeout + STOP_LEEWAY_MS,
       maxAttempts: exitOnError ? 1 : undefined,
-      signal: session.signal,
-      clock: session.io.clock,
+      signal: execution.signal,
+      clock: execution.io.clock,
     }),
   );
   if (exitOnError) {
     for (const event of ['failed', 'rejected'] as const)
-      reload.on(event, ({ error }) => session.end(EXIT.failed, error.message));
+      reload.on(event, ({ error }) => execution.end(EXIT.failed, error.message));
   }
   return reload;
 }
@@ -126,12 +126,12 @@ export function reloadActionOf(
  * The actions that the flags choose, in the order of the help; empty if there are none.
  * @throws {ExitError} for flags that cannot be combined, and a wrong URL.
  */
-export function actionsOf(flags: ActionFlags, command: readonly string[], session: Session): Action[] {
+export function actionsOf(flags: ActionFlags, command: readonly string[], execution: Execution): Action[] {
   const { exec = [], webhook = [] } = flags;
   const [program, ...args] = command;
-  const actions = exec.map((line) => shellAction(line, flags, session));
+  const actions = exec.map((line) => shellAction(line, flags, execution));
   if (program !== undefined) {
-    actions.unshift(commandAction({ command: program, args, ...commandOptions(flags, session) }));
+    actions.unshift(commandAction({ command: program, args, ...commandOptions(flags, execution) }));
   }
   actions.push(...signalsOf(flags), ...webhook.map((url) => webhookOf(url, flags)));
   if (webhook.length === 0)
@@ -150,14 +150,14 @@ export function actionsOf(flags: ActionFlags, command: readonly string[], sessio
   return [];
 }
 
-function shellAction(command: string, flags: RunFlags, session: Session): Action {
-  return commandAction({ command, shell: true, ...commandOptions(flags, session) });
+function shellAction(command: string, flags: RunFlags, execution: Execution): Action {
+  return commandAction({ command, shell: true, ...commandOptions(flags, execution) });
 }
 
 /** Output goes to stderr, because stdout may be read as events. */
 function commandOptions(
   { stopSignal, stopTimeout: stopTimeoutMs }: RunFlags,
-  { io: { env, descriptors } }: Session,
+  { io: { env, descriptors } }: Execution,
 ): Partial<CommandActionOptions> {
   return { env: { ...env } as Record<string, string>, output: descriptors[2], stopSignal, stopTimeoutMs };
 }

@@ -1,10 +1,10 @@
 /**
- * The one long-running command of `run` and `wait`. Once the session has ended, nothing is started.
+ * The one long-running command of `run` and `wait`. Once the execution has ended, nothing is started.
  *
  * | state    | `start()` | `stop()`                 | it exits         |
  * |----------|-----------|--------------------------|------------------|
  * | stopped  | → running | –                        | –                |
- * | running  | –         | → stopping               | ends the session |
+ * | running  | –         | → stopping               | ends the execution |
  * | stopping | –         | joins the one under way  | → stopped        |
  */
 import { errnoOf } from 'resilient-watcher/internal';
@@ -12,7 +12,7 @@ import { errnoOf } from 'resilient-watcher/internal';
 import { ProcessGroup } from './action.js';
 import { whyNotStarted } from './action/not-started.js';
 import { EXIT } from './exit-code.js';
-import { exitCodeOf, STOPPING_SIGNALS, type Session } from './session.js';
+import { exitCodeOf, STOPPING_SIGNALS, type Execution } from './execution.js';
 
 /** As in `docker stop`, ms. */
 export const STOP_TIMEOUT_MS = 10_000;
@@ -30,7 +30,7 @@ interface StopFlags {
 /** A command whose exit ends the program, with the exit code that a shell would return. */
 export class Child {
   readonly #command: readonly string[];
-  readonly #session: Session;
+  readonly #execution: Execution;
   readonly #flags: StopFlags;
   /** Also undefined while it is stopped. */
   #group: ProcessGroup | undefined;
@@ -38,12 +38,12 @@ export class Child {
   /** The last signal that the command got, if it was for a change. */
   #reloadSignal: NodeJS.Signals | undefined;
 
-  /** @param session ends with the command. */
-  constructor(command: readonly string[], session: Session, flags: StopFlags = {}) {
+  /** @param execution ends with the command. */
+  constructor(command: readonly string[], execution: Execution, flags: StopFlags = {}) {
     this.#command = command;
-    this.#session = session;
+    this.#execution = execution;
     this.#flags = flags;
-    session.closeAtEnd(this);
+    execution.closeAtEnd(this);
   }
 
   get isRunning(): boolean {
@@ -64,21 +64,21 @@ export class Child {
 
   start(): void {
     if (this.isRunning || this.#stopping) return;
-    const session = this.#session;
-    const { io } = session;
-    if (session.signal.aborted) return;
+    const execution = this.#execution;
+    const { io } = execution;
+    if (execution.signal.aborted) return;
     const [program = '', ...args] = this.#command;
     try {
       const group = new ProcessGroup(program, args, { stdio: [...io.descriptors], env: io.env });
       this.#group = group;
-      session.output.shareStdout();
-      reportGroup(program, group, session);
+      execution.output.shareStdout();
+      reportGroup(program, group, execution);
       group.exited.then(
         ({ code, signal }) => {
           // Not when it was stopped.
           if (this.#group !== group) return;
           if (signal !== null && signal === this.#reloadSignal) this.#reportUnhandled(program, signal);
-          session.end(exitCodeOf(code, signal));
+          execution.end(exitCodeOf(code, signal));
         },
         (error: unknown) => this.#notStarted(error as Error),
       );
@@ -87,7 +87,7 @@ export class Child {
     }
   }
 
-  /** Stops the command and all other processes of its process group, and leaves the session as it is. */
+  /** Stops the command and all other processes of its process group, and leaves the execution as it is. */
   stop(): Promise<void> {
     const { stopSignal = 'SIGTERM', stopTimeout = STOP_TIMEOUT_MS } = this.#flags;
     const group = this.#group;
@@ -96,7 +96,7 @@ export class Child {
     return this.#stopping ?? Promise.resolve();
   }
 
-  /** Stops it for good: the session has ended. */
+  /** Stops it for good: the execution has ended. */
   close(): Promise<void> {
     return this.stop();
   }
@@ -104,7 +104,7 @@ export class Child {
   #reportUnhandled(program: string, signal: NodeJS.Signals): void {
     const advice = 'use --on-change restart, or --on-change with the signal that makes it reload';
     const message = `${program}: ${signal} ends it, so it cannot be told of a change this way; ${advice}`;
-    this.#session.output.log('warn', 'unhandled-signal', message, { program, signal });
+    this.#execution.output.log('warn', 'unhandled-signal', message, { program, signal });
   }
 
   #notStarted(error: Error): void {
@@ -112,12 +112,12 @@ export class Child {
     const [program = ''] = this.#command;
     const reason = whyNotStarted(program, error);
     const exitCode = isMissing ? EXIT.notFound : EXIT.notExecutable;
-    this.#session.end(exitCode, `cannot start ${program}: ${reason}`);
+    this.#execution.end(exitCode, `cannot start ${program}: ${reason}`);
   }
 }
 
 /** Prints when a command starts and how it ends. Its arguments may be secret. */
-function reportGroup(program: string, { child: { pid }, exited }: ProcessGroup, { output }: Session): void {
+function reportGroup(program: string, { child: { pid }, exited }: ProcessGroup, { output }: Execution): void {
   if (pid === undefined) return;
   output.log('info', 'command-started', `${program}: started with PID ${pid}`, { program, pid });
   exited.then(
@@ -130,9 +130,9 @@ function reportGroup(program: string, { child: { pid }, exited }: ProcessGroup, 
 }
 
 /** Forwards signals to the command. While no command runs, a signal that stops processes ends the program. */
-export function forwardSignals(child: Child | undefined, session: Session): void {
-  session.onSignals([...STOPPING_SIGNALS, ...OTHER_SIGNALS], (signal) => {
+export function forwardSignals(child: Child | undefined, execution: Execution): void {
+  execution.onSignals([...STOPPING_SIGNALS, ...OTHER_SIGNALS], (signal) => {
     if (child?.isRunning) child.signal(signal);
-    else if (STOPPING_SIGNALS.includes(signal)) session.stopBySignal(signal, exitCodeOf(null, signal));
+    else if (STOPPING_SIGNALS.includes(signal)) execution.stopBySignal(signal, exitCodeOf(null, signal));
   });
 }

@@ -43,15 +43,15 @@ Examples:
 }
 
 /** Runs `doctor`. */
-async function runDoctor({ paths, flags, session }: Invocation<Flags>): Promise<void> {
+async function runDoctor({ paths, flags, execution }: Invocation<Flags>): Promise<void> {
   if (flags.manifest !== undefined) {
     if (paths.length > 0) throw new UsageError('give paths or --manifest, not both');
     const documents = [];
-    for (const file of flags.manifest) documents.push(...(await documentsIn(file, session.io)));
+    for (const file of flags.manifest) documents.push(...(await documentsIn(file, execution.io)));
     const findings = findingsInManifests(documents);
     const shown = findings.length === 0 ? ['nothing found'] : listOf(findings);
-    await session.output.result(textOf(shown), { findings });
-    session.end(exitCodeFor(findings));
+    await execution.output.result(textOf(shown), { findings });
+    execution.end(exitCodeFor(findings));
     return;
   }
   if (paths.length === 0) throw new UsageError('give the paths to examine, or --manifest');
@@ -60,9 +60,9 @@ async function runDoctor({ paths, flags, session }: Invocation<Flags>): Promise<
   for (const path of paths) {
     const diagnosis = await diagnose(path, { audiences: flags.audience });
     all.push(...diagnosis.findings);
-    await session.output.result(textOf(pageOf(diagnosis, session.io)), diagnosis);
+    await execution.output.result(textOf(pageOf(diagnosis, execution.io)), diagnosis);
   }
-  session.end(exitCodeFor(all));
+  execution.end(exitCodeFor(all));
 }
 
 async function documentsIn(file: string, { stdin }: Io): Promise<unknown[]> {

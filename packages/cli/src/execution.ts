@@ -10,29 +10,29 @@ import type { Output } from './output.js';
 /** The signals that stop a process. Images of nginx are stopped with QUIT. */
 export const STOPPING_SIGNALS: readonly NodeJS.Signals[] = ['SIGTERM', 'SIGINT', 'SIGHUP', 'SIGQUIT'];
 
-/** An object that is closed when the session ends. */
+/** An object that is closed when the execution ends. */
 interface Closable {
   close(): unknown;
 }
 
 /** Exists from the parsed command line to the exit code. */
-export class Session {
+export class Execution {
   readonly output: Output;
   readonly io: Io;
-  readonly #parent: Session | undefined;
+  readonly #parent: Execution | undefined;
   readonly #ending = new AbortController();
   readonly #open = new Set<Closable>();
   #end!: (exitCode: number) => void;
   /** Resolves to the exit code when the program is to end. */
   readonly ended = new Promise<number>((resolve) => (this.#end = resolve));
 
-  constructor(output: Output, io: Io, parent?: Session) {
+  constructor(output: Output, io: Io, parent?: Execution) {
     this.output = output;
     this.io = io;
     this.#parent = parent;
   }
 
-  /** Aborts when the session is to end. */
+  /** Aborts when the execution is to end. */
   get signal(): AbortSignal {
     return this.#ending.signal;
   }
@@ -40,20 +40,20 @@ export class Session {
   /** The open components, including those of its parts, except parts that are being closed. */
   get components(): ComponentHandle[] {
     return [...this.#open].flatMap((closable) => {
-      if (closable instanceof Session) return closable.signal.aborted ? [] : closable.components;
+      if (closable instanceof Execution) return closable.signal.aborted ? [] : closable.components;
       return 'status' in closable ? [closable as Closable & ComponentHandle] : [];
     });
   }
 
-  /** Closes the object when the session ends, in reverse order of these calls. */
+  /** Closes the object when the execution ends, in reverse order of these calls. */
   closeAtEnd<T extends Closable>(closable: T): T {
     this.#open.add(closable);
     return closable;
   }
 
-  /** A part of the session that can be closed separately. Ending the part ends the program. */
-  fork(): Session {
-    return this.closeAtEnd(new Session(this.output, this.io, this));
+  /** A part of the execution that can be closed separately. Ending the part ends the program. */
+  fork(): Execution {
+    return this.closeAtEnd(new Execution(this.output, this.io, this));
   }
 
   /** Ends the program; only the first call has an effect. Prints the failure that is the reason. */
@@ -107,7 +107,7 @@ export class Session {
 
   #abort(): void {
     this.#ending.abort();
-    for (const closable of this.#open) if (closable instanceof Session) closable.#abort();
+    for (const closable of this.#open) if (closable instanceof Execution) closable.#abort();
   }
 }
 

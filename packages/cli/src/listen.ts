@@ -10,7 +10,7 @@ import { collectMetrics } from 'resilient-watcher/prometheus';
 
 import { listenAddress } from './arguments.js';
 import { EXIT, ExitError } from './exit-code.js';
-import type { Session } from './session.js';
+import type { Execution } from './execution.js';
 
 /** The flag `--listen`. */
 export interface ListenFlags {
@@ -28,11 +28,11 @@ export function addListenFlag(command: Command): Command {
     );
 }
 
-/** With `--listen`, serves the state of the components of a session until the session ends. */
-export async function listen({ listen: address }: ListenFlags, session: Session): Promise<void> {
+/** With `--listen`, serves the state of the components until the execution ends. */
+export async function listen({ listen: address }: ListenFlags, execution: Execution): Promise<void> {
   if (!address) return;
-  const metrics = await metricsOf(session);
-  const server = createServer(handler(session, metrics));
+  const metrics = await metricsOf(execution);
+  const server = createServer(handler(execution, metrics));
   try {
     server.listen(address);
     await once(server, 'listening');
@@ -40,9 +40,9 @@ export async function listen({ listen: address }: ListenFlags, session: Session)
     const where = shown(address.host ?? '', address.port);
     throw new ExitError(EXIT.failed, `cannot listen on ${where}: ${(error as Error).message}`);
   }
-  session.closeAtEnd({ close: () => closed(server) });
+  execution.closeAtEnd({ close: () => closed(server) });
   const { address: bound, port } = server.address() as AddressInfo;
-  session.output.log('info', 'listening', `listening on ${shown(bound, port)}`, { address: bound, port });
+  execution.output.log('info', 'listening', `listening on ${shown(bound, port)}`, { address: bound, port });
 }
 
 function shown(host: string, port: number): string {
@@ -50,13 +50,13 @@ function shown(host: string, port: number): string {
 }
 
 /** Undefined if prom-client is not installed: probes and status do not need it. */
-async function metricsOf(session: Session): Promise<promClient.Registry | undefined> {
+async function metricsOf(execution: Execution): Promise<promClient.Registry | undefined> {
   let client: (typeof promClient)['default'];
   try {
     client = (await import('prom-client')).default;
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'ERR_MODULE_NOT_FOUND') throw error;
-    session.output.log(
+    execution.output.log(
       'warn',
       'metrics',
       '/metrics is not served: it needs the package prom-client (npm install prom-client)',
@@ -65,11 +65,11 @@ async function metricsOf(session: Session): Promise<promClient.Registry | undefi
   }
   const registry = new client.Registry();
   const subscription = collectMetrics({ client, registry });
-  session.closeAtEnd(subscription);
+  execution.closeAtEnd(subscription);
   return registry;
 }
 
-function handler(session: Session, metrics: promClient.Registry | undefined): RequestListener {
+function handler(execution: Execution, metrics: promClient.Registry | undefined): RequestListener {
   return (request, response) => {
     const reply = (status: number, body: string, type = 'text/plain; charset=utf-8'): void => {
       response.writeHead(status, { 'content-type': type, 'cache-control': 'no-store' });
@@ -85,10 +85,13 @@ function handler(session: Session, metrics: promClient.Registry | undefined): Re
       case '/livez':
       case '/readyz':
         // While an action fails, the application still runs with what it had.
-        healthHandler(...session.components.filter(({ kind }) => kind !== 'ReloadAction'))(request, response);
+        healthHandler(...execution.components.filter(({ kind }) => kind !== 'ReloadAction'))(
+          request,
+          response,
+        );
         return;
       case '/status': {
-        const components = session.components.map((component) => ({
+        const components = execution.components.map((component) => ({
           kind: component.kind,
           ...component.status(),
         }));

@@ -4,12 +4,12 @@ import { access, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 
 import { adviceFor } from './action/not-started.js';
-import type { Session } from './session.js';
+import type { Execution } from './execution.js';
 
 /** Not an error: the program may be on a volume that is filled later. */
 export async function warnOfMissingProgram(
   [program]: readonly string[],
-  { output, io }: Session,
+  { output, io }: Execution,
 ): Promise<void> {
   const path = io.env['PATH'];
   // Without PATH, the directories depend on the system.

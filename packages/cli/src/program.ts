@@ -7,7 +7,7 @@ import { refuseRepeated, splitCommand } from './arguments.js';
 import { EXIT, ExitError, UsageError } from './exit-code.js';
 import type { Io } from './io.js';
 import { LOG_LEVELS, Output, print, visible, type OutputOptions } from './output.js';
-import { Session } from './session.js';
+import { Execution } from './execution.js';
 import type { Subcommand } from './subcommand.js';
 import { printTelemetry } from './telemetry.js';
 
@@ -43,7 +43,7 @@ const WITH_COMMAND: readonly string[] = ['watch', 'run', 'wait'];
 export async function main(args: readonly string[], io: Io): Promise<number> {
   const { own, command: given } = splitCommand(args);
   const [name = ''] = own;
-  let session: Session | undefined;
+  let execution: Execution | undefined;
   const shown: string[] = [];
   const program = programFor(!given && WITH_COMMAND.includes(name)).configureOutput({
     writeOut: (text) => shown.push(text),
@@ -57,15 +57,15 @@ export async function main(args: readonly string[], io: Io): Promise<number> {
     refuseRepeated(addCommonFlags(command)).action(async () => {
       const flags = command.opts<CommonFlags>();
       const output = new Output({ json: flags.json ?? false, level: flags.logLevel }, io);
-      session = new Session(output, io);
-      session.closeAtEnd(printTelemetry(output));
+      execution = new Execution(output, io);
+      execution.closeAtEnd(printTelemetry(output));
       if (given && !WITH_COMMAND.includes(each)) {
         throw new UsageError(`${each} does not take a command after --`);
       }
       if (given && !given[0]) throw new UsageError('no command is given after --');
-      const invocation = { paths: command.args, flags, command: given ?? [], session };
+      const invocation = { paths: command.args, flags, command: given ?? [], execution };
       // The command may wait for something that never comes, such as an answer from a dead file server.
-      await Promise.race([subcommand?.run(invocation), session.ended]);
+      await Promise.race([subcommand?.run(invocation), execution.ended]);
     });
   }
   let exitCode: number | undefined;
@@ -74,10 +74,10 @@ export async function main(args: readonly string[], io: Io): Promise<number> {
       if (shown.length > 0) await print(io.stdout, shown.join(''));
     });
   } catch (error) {
-    exitCode = exitCodeFor(error, io, session);
-    session?.end(exitCode);
+    exitCode = exitCodeFor(error, io, execution);
+    execution?.end(exitCode);
   }
-  return (await session?.finished()) ?? exitCode ?? EXIT.ok;
+  return (await execution?.finished()) ?? exitCode ?? EXIT.ok;
 }
 
 /** @param mayLackDashes whether an unknown option may belong to a command that has no `--` before it. */
@@ -118,14 +118,14 @@ function addCommonFlags(command: Command): Command {
     );
 }
 
-function exitCodeFor(error: unknown, io: Io, session: Session | undefined): number {
+function exitCodeFor(error: unknown, io: Io, execution: Execution | undefined): number {
   // Commander has already printed it. Help and version are not failures.
   if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT.ok : EXIT.usage;
   const message = error instanceof Error ? error.message : String(error);
   const exitCode = codeOf(error);
   // As Commander prints what it finds itself.
   if (exitCode === EXIT.usage) io.stderr.write(`error: ${visible(message)}\n${HINT}\n`);
-  else if (session) session.output.log('error', 'error', message);
+  else if (execution) execution.output.log('error', 'error', message);
   else io.stderr.write(`${message}\n`);
   return exitCode;
 }

@@ -5,24 +5,24 @@ import { ConfigLoader, FileProvider } from 'resilient-watcher/config';
 import { checkPaths, isRepeatable } from './arguments.js';
 import { EXIT, ExitError } from './exit-code.js';
 import { RulesText } from './rules-text.js';
-import { Session } from './session.js';
+import { Execution } from './execution.js';
 import { addRuleFlags, prepareRule, type RuleFlags, type RuleOptions } from './watch-rule.js';
 
 /** The keys of a rule are its flags on the command line, without the leading dashes. */
 const FLAGS = new Map(addRuleFlags(new Command()).options.map((flag) => [flag.name(), flag]));
 
 /** The rules in use, by their text, to recognize them in the next revision of the file. */
-type RunningRules = Map<string, Session>;
+type RunningRules = Map<string, Execution>;
 
 /**
- * Starts the rules of a file, and exchanges them whenever it changes, until the session ends.
+ * Starts the rules of a file, and exchanges them whenever it changes, until the execution ends.
  * @throws {ConfigError} (rejects) when the file cannot be read or parsed at the start.
  * @throws {ExitError} (rejects) when its rules are wrong at the start.
  */
-export async function watchRules(path: string, session: Session): Promise<void> {
-  const { output, signal, io } = session;
+export async function watchRules(path: string, execution: Execution): Promise<void> {
+  const { output, signal, io } = execution;
   const text = new RulesText();
-  const loader = session.closeAtEnd(
+  const loader = execution.closeAtEnd(
     new ConfigLoader({
       name: path,
       sources: [{ provider: new FileProvider(path, { parser: text.parser, merge: true }) }],
@@ -32,11 +32,11 @@ export async function watchRules(path: string, session: Session): Promise<void> 
   );
   const running: RunningRules = new Map();
   // Not a validator of the loader: that would hide words of the rules in the message.
-  let exchanged = exchange(running, rulesOf(await loader.load(), path, text, session), session, true);
+  let exchanged = exchange(running, rulesOf(await loader.load(), path, text, execution), execution, true);
   loader.on('change', ({ current }) => {
     try {
-      const rules = rulesOf(current, path, text, session);
-      exchanged = exchanged.then(() => exchange(running, rules, session, false));
+      const rules = rulesOf(current, path, text, execution);
+      exchanged = exchanged.then(() => exchange(running, rules, execution, false));
     } catch (error) {
       output.log('warn', 'config-rejected', `the rules stay as they are: ${messageOf(error)}`);
     }
@@ -51,7 +51,7 @@ export async function watchRules(path: string, session: Session): Promise<void> 
 async function exchange(
   running: RunningRules,
   rules: readonly RuleOptions[],
-  session: Session,
+  execution: Execution,
   isFirst: boolean,
 ): Promise<void> {
   const wanted = new Map(rules.map((rule) => [JSON.stringify(rule), rule]));
@@ -62,9 +62,9 @@ async function exchange(
     closing.push(part.close());
   }
   await Promise.all(closing);
-  if (session.signal.aborted) return;
+  if (execution.signal.aborted) return;
   const starting = [...wanted].map(([text, rule]) => {
-    const part = session.fork();
+    const part = execution.fork();
     running.set(text, part);
     return prepareRule(rule, part, true)(!isFirst);
   });
@@ -73,8 +73,8 @@ async function exchange(
   const count = `${size} ${size === 1 ? 'rule' : 'rules'} in use${again}`;
   // Not awaited: a path on a file system that hangs must not hold up the next revision.
   Promise.all(starting).then(
-    () => session.signal.aborted || session.output.log('info', 'config', count, { rules: size }),
-    (error: unknown) => session.output.log('error', 'error', messageOf(error)),
+    () => execution.signal.aborted || execution.output.log('info', 'config', count, { rules: size }),
+    (error: unknown) => execution.output.log('error', 'error', messageOf(error)),
   );
 }
 
@@ -82,7 +82,7 @@ async function exchange(
 type Report = (place: string, what: string) => void;
 
 /** @throws {ExitError} with all that is wrong in the file. */
-function rulesOf(values: unknown, file: string, text: RulesText, session: Session): RuleOptions[] {
+function rulesOf(values: unknown, file: string, text: RulesText, execution: Execution): RuleOptions[] {
   const problems: string[] = [];
   const report: Report = (place, what) => {
     const line = text.lineOf(place);
@@ -92,7 +92,7 @@ function rulesOf(values: unknown, file: string, text: RulesText, session: Sessio
   for (const key of Object.keys(others)) report(key, 'unknown key; the only key is "rules"');
   if (!Array.isArray(rules)) report('rules', 'it must be a list');
   const read = Array.isArray(rules)
-    ? rules.flatMap((rule: unknown, index) => ruleOf(rule, `rules.${index}`, report, session) ?? [])
+    ? rules.flatMap((rule: unknown, index) => ruleOf(rule, `rules.${index}`, report, execution) ?? [])
     : [];
   if (problems.length === 0) return read;
   throw new ExitError(EXIT.failed, `The rules are wrong:${problems.join('')}`);
@@ -103,7 +103,7 @@ function ruleOf(
   rule: unknown,
   place: string,
   report: Report,
-  { output, io }: Session,
+  { output, io }: Execution,
 ): RuleOptions | undefined {
   if (typeof rule !== 'object' || rule === null || Array.isArray(rule)) {
     report(place, 'it must be a map');
@@ -124,7 +124,7 @@ function ruleOf(
     checkPaths(paths);
     const options = { paths, command, flags };
     // This shows whether the rule can be created. Nothing is started.
-    prepareRule(options, new Session(output, io));
+    prepareRule(options, new Execution(output, io));
     return options;
   } catch (error) {
     report(place, messageOf(error));

@@ -58,7 +58,7 @@ function reaction(text: string): Reaction {
 }
 
 /** Runs `run` until the command has ended. */
-async function runRun({ paths, flags, command, session }: Invocation<Flags>): Promise<void> {
+async function runRun({ paths, flags, command, execution }: Invocation<Flags>): Promise<void> {
   checkPaths(paths);
   if (command.length === 0) {
     throw new UsageError('no command is given; put it after --, as in -- /app/server');
@@ -67,12 +67,12 @@ async function runRun({ paths, flags, command, session }: Invocation<Flags>): Pr
   if (isOnWindows() && onChange !== 'restart') {
     throw new UsageError(`on Windows, ${onChange} would end the command; use --on-change restart`);
   }
-  session.becomeInit();
-  const child = new Child(command, session, flags);
-  forwardSignals(child, session);
+  execution.becomeInit();
+  const child = new Child(command, execution, flags);
+  forwardSignals(child, execution);
   const missing = (): string[] => missingPaths(watchers);
   const startWhenComplete = (): void => {
-    reportMissing(missing(), session);
+    reportMissing(missing(), execution);
     if (missing().length > 0) return;
     hasStarted = true;
     child.start();
@@ -86,25 +86,25 @@ async function runRun({ paths, flags, command, session }: Invocation<Flags>): Pr
         ]
       : [actionOf(onChange, 'signal', () => child.reload(onChange))],
     flags,
-    session,
+    execution,
   );
   reload.on('rejected', () => {
     if (child.isRunning) return;
     const message = `${command[0]}: not running until a change passes the check`;
-    session.output.log('warn', 'stopped', message);
+    execution.output.log('warn', 'stopped', message);
   });
   let isReady = false;
   let hasStarted = false;
-  const trigger = settled({ paths, settle: flags.settle }, session, (update) => reload.trigger(update));
-  const watchers = createWatchers(paths, flags, session, (given, { path }) => {
+  const trigger = settled({ paths, settle: flags.settle }, execution, (update) => reload.trigger(update));
+  const watchers = createWatchers(paths, flags, execution, (given, { path }) => {
     const change = relevant(given, flags);
     if (!isReady) return;
     if (!hasStarted) startWhenComplete();
     else if (change) trigger(updateOf(change, path));
   });
-  await listen(flags, session);
+  await listen(flags, execution);
   await reload.start();
-  await startWatchers(watchers, session);
+  await startWatchers(watchers, execution);
   isReady = true;
   startWhenComplete();
 }

@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
 
-import type { Session } from './session.js';
+import type { Execution } from './execution.js';
 
 /** The parsed command line of one command. */
 export interface Invocation<Flags> {
@@ -8,7 +8,7 @@ export interface Invocation<Flags> {
   readonly flags: Flags;
   /** The command after `--`; empty if there is none. */
   readonly command: readonly string[];
-  readonly session: Session;
+  readonly execution: Execution;
 }
 
 /** A command of the program. */

@@ -68,10 +68,10 @@ Examples:
   );
 }
 
-/** Runs `sync-pods` until the session ends. */
-async function runSyncPods({ flags, session, paths }: Invocation<Flags>): Promise<void> {
+/** Runs `sync-pods` until the execution ends. */
+async function runSyncPods({ flags, execution, paths }: Invocation<Flags>): Promise<void> {
   const { namespace: namespaces, allNamespaces, kubeconfig: kubeConfig, splay, maxDelay } = flags;
-  const { output, signal, io } = session;
+  const { output, signal, io } = execution;
   if (paths[0] !== undefined) throw new UsageError(`sync-pods takes no path, got ${paths[0]}`);
   if ((namespaces === undefined) === (allNamespaces === undefined)) {
     throw new UsageError('give either --namespace or --all-namespaces');
@@ -80,7 +80,7 @@ async function runSyncPods({ flags, session, paths }: Invocation<Flags>): Promis
     throw new UsageError('--splay must be at most --max-delay');
   }
   checkCluster(kubeConfig, io.env);
-  const sync = session.closeAtEnd(
+  const sync = execution.closeAtEnd(
     new PodSync({
       name: 'sync-pods',
       client: clusterClient({ kubeConfig, clock: io.clock }),
@@ -95,8 +95,8 @@ async function runSyncPods({ flags, session, paths }: Invocation<Flags>): Promis
       clock: io.clock,
     }),
   );
-  session.endOnSignals();
-  await listen(flags, session);
+  execution.endOnSignals();
+  await listen(flags, execution);
   await sync.start();
   const { pods, objects } = sync.status();
   output.log('info', 'listed', `${pods} pods mount ${objects} known objects`, { pods, objects });

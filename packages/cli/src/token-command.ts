@@ -8,7 +8,7 @@ import { kubeconfigSink, tokenRequestClient } from 'resilient-watcher/kubernetes
 import { checkCluster, duration, each, httpUrl, isInPod, KUBECONFIG_FLAG, text } from './arguments.js';
 import { EXIT, UsageError } from './exit-code.js';
 import { addListenFlag, listen, type ListenFlags } from './listen.js';
-import type { Session } from './session.js';
+import type { Execution } from './execution.js';
 import type { Invocation, Subcommand } from './subcommand.js';
 
 const POD_TOKEN = '/var/run/secrets/kubernetes.io/serviceaccount/token';
@@ -94,15 +94,15 @@ Example:
   );
 }
 
-/** Runs `token` until the session ends. */
-async function runToken({ flags, session }: Invocation<TokenFlags>): Promise<void> {
-  await refresh(flags, fileSink(flags.out, { createDirectory: true }), session);
+/** Runs `token` until the execution ends. */
+async function runToken({ flags, execution }: Invocation<TokenFlags>): Promise<void> {
+  await refresh(flags, fileSink(flags.out, { createDirectory: true }), execution);
 }
 
-/** Runs `kubeconfig` until the session ends. */
-async function runKubeconfig({ flags, session }: Invocation<KubeconfigFlags>): Promise<void> {
+/** Runs `kubeconfig` until the execution ends. */
+async function runKubeconfig({ flags, execution }: Invocation<KubeconfigFlags>): Promise<void> {
   const { out, server, caFile } = flags;
-  await refresh(flags, kubeconfigSink({ path: out, server, caFile, createDirectory: true }), session);
+  await refresh(flags, kubeconfigSink({ path: out, server, caFile, createDirectory: true }), execution);
 }
 
 /** @throws {ExitError} (rejects) for a pipe or a device, such as /dev/stdout, which cannot be replaced. */
@@ -113,13 +113,13 @@ async function checkOut(out: string): Promise<void> {
   throw new UsageError(`${what}; write to a file, with --once, and read that`);
 }
 
-async function refresh(flags: TokenFlags, sink: TokenSink, session: Session): Promise<void> {
+async function refresh(flags: TokenFlags, sink: TokenSink, execution: Execution): Promise<void> {
   await checkOut(flags.out);
-  const { output, signal } = session;
-  const { clock, env } = session.io;
+  const { output, signal } = execution;
+  const { clock, env } = execution.io;
   const { audience: audiences, expiration: expirationSeconds, kubeconfig: kubeConfig, once } = flags;
   checkCluster(kubeConfig, env);
-  const refresher = session.closeAtEnd(
+  const refresher = execution.closeAtEnd(
     new TokenRefresher({
       client: tokenRequestClient({ ...(flags.serviceAccount ?? (await ownAccount())), kubeConfig, clock }),
       name: flags.out,
@@ -132,20 +132,20 @@ async function refresh(flags: TokenFlags, sink: TokenSink, session: Session): Pr
       clock,
     }),
   );
-  session.endOnSignals();
-  await listen(flags, session);
+  execution.endOnSignals();
+  await listen(flags, execution);
   refresher.on('delivered', ({ sink: to, token }) => {
     const expiresAt = Number.isFinite(token.expiresAt) ? isoTime(token.expiresAt) : null;
     const validity = expiresAt === null ? 'never expires' : `valid until ${expiresAt}`;
     output.log('info', 'delivered', `${to}: written, ${validity}`, { sink: to, expiresAt });
-    if (once) session.end(EXIT.ok);
+    if (once) execution.end(EXIT.ok);
   });
   if (once) {
     for (const event of ['retry', 'undelivered'] as const)
-      refresher.on(event, ({ error }) => session.end(EXIT.failed, error.message));
+      refresher.on(event, ({ error }) => execution.end(EXIT.failed, error.message));
   }
   // It does not recover, so the program cannot do its work.
-  refresher.on('error', () => session.end(EXIT.failed));
+  refresher.on('error', () => execution.end(EXIT.failed));
   // It fails only with what `error` has said.
   await refresher.start().catch(() => {});
 }

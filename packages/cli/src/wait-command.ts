@@ -41,30 +41,30 @@ Examples:
 }
 
 /** Runs `wait` until everything is there, and then the command, if there is one. */
-async function runWait({ paths, flags, command, session }: Invocation<Flags>): Promise<void> {
+async function runWait({ paths, flags, command, execution }: Invocation<Flags>): Promise<void> {
   checkPaths(paths, 'wait for', '--key');
   const { key: keys, timeout } = flags;
-  if (command.length > 0) session.becomeInit();
-  const child = command.length === 0 ? undefined : new Child(command, session);
-  forwardSignals(child, session);
+  if (command.length > 0) execution.becomeInit();
+  const child = command.length === 0 ? undefined : new Child(command, execution);
+  forwardSignals(child, execution);
   const complete = new Outcome<void>();
   const missing = (): string[] => missingPaths(watchers, keys);
-  const watchers = createWatchers(paths, flags, session, () => {
+  const watchers = createWatchers(paths, flags, execution, () => {
     if (missing().length === 0) complete.resolve();
   });
   const giveUp = (): void => {
     const absent = missing();
-    session.output.log('error', 'timeout', `gave up waiting for ${absent.join(', ')}`, { missing: absent });
-    session.end(EXIT.timeout);
+    execution.output.log('error', 'timeout', `gave up waiting for ${absent.join(', ')}`, { missing: absent });
+    execution.end(EXIT.timeout);
   };
-  const timer = timeout === undefined ? undefined : session.io.clock.schedule(giveUp, timeout);
-  await startWatchers(watchers, session);
-  reportMissing(missing(), session);
+  const timer = timeout === undefined ? undefined : execution.io.clock.schedule(giveUp, timeout);
+  await startWatchers(watchers, execution);
+  reportMissing(missing(), execution);
   await complete.promise;
   timer?.cancel();
   for (const watcher of watchers) void watcher.close();
   if (child) child.start();
-  else session.end(EXIT.ok);
+  else execution.end(EXIT.ok);
 }
 
 /** `wait`: for init containers and scripts. */

@@ -38,8 +38,8 @@ Examples:
   );
 }
 
-/** Runs `watch` until the session ends. */
-async function runWatch({ paths, flags, command, session }: Invocation<Flags>): Promise<void> {
+/** Runs `watch` until the execution ends. */
+async function runWatch({ paths, flags, command, execution }: Invocation<Flags>): Promise<void> {
   const { config } = flags;
   if (config === undefined) checkPaths(paths);
   else if (paths.length + command.length > 0) {
@@ -47,11 +47,11 @@ async function runWatch({ paths, flags, command, session }: Invocation<Flags>): 
   }
   const start =
     config === undefined
-      ? prepareRule({ paths, flags, command }, session)
-      : async () => (await import('./rules-file.js')).watchRules(config, session);
-  session.becomeInit();
-  session.endOnSignals();
-  await listen(flags, session);
+      ? prepareRule({ paths, flags, command }, execution)
+      : async () => (await import('./rules-file.js')).watchRules(config, execution);
+  execution.becomeInit();
+  execution.endOnSignals();
+  await listen(flags, execution);
   await start();
 }
 

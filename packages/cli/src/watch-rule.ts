@@ -6,7 +6,7 @@ import { mergeUpdates, updateOf, type ActionUpdate } from './action.js';
 import { actionsOf, addActionFlags, reloadActionOf, type ActionFlags } from './action-flags.js';
 import { EXIT } from './exit-code.js';
 import { warnOfMissingProgram } from './program-path.js';
-import type { Session } from './session.js';
+import type { Execution } from './execution.js';
 import type { Invocation } from './subcommand.js';
 import {
   addWatchFlags,
@@ -25,7 +25,7 @@ export interface RuleFlags extends ActionFlags, WatchFlags {
 }
 
 /** The paths of a rule, and what to do when they change. */
-export type RuleOptions = Omit<Invocation<RuleFlags>, 'session' | 'program'>;
+export type RuleOptions = Omit<Invocation<RuleFlags>, 'execution' | 'program'>;
 
 /**
  * Starts a rule. Resolves when the current contents are known, or the rule has been closed.
@@ -39,29 +39,29 @@ export function addRuleFlags(command: Command): Command {
 }
 
 /**
- * Prepares a rule that watches paths and acts on their changes until its session is closed. Does no I/O.
+ * Prepares a rule that watches paths and acts on their changes until its execution is closed. Does no I/O.
  * @param isOneOfMany its paths belong to its name.
  * @throws {ExitError | TypeError} for flags that are wrong or cannot be combined.
  */
 export function prepareRule(
   { paths, flags, command }: RuleOptions,
-  session: Session,
+  execution: Execution,
   isOneOfMany = false,
 ): StartRule {
-  const actions = actionsOf(flags, command, session);
+  const actions = actionsOf(flags, command, execution);
   const reload =
-    actions.length === 0 ? undefined : reloadActionOf(actions, flags, session, isOneOfMany ? paths : []);
-  if (flags.once) reload?.on('succeeded', () => session.end(EXIT.ok));
+    actions.length === 0 ? undefined : reloadActionOf(actions, flags, execution, isOneOfMany ? paths : []);
+  if (flags.once) reload?.on('succeeded', () => execution.end(EXIT.ok));
   let isStarted = false;
   /** Collected until the first checks have ended, so that one action handles what is there at the start. */
   let early: ActionUpdate | undefined;
   const handle = (update: ActionUpdate): void => {
     if (!isStarted) early = early ? mergeUpdates(early, update) : update;
     else if (reload) reload.trigger(update);
-    else if (flags.once) session.end(EXIT.ok);
+    else if (flags.once) execution.end(EXIT.ok);
   };
-  const settle = settled({ paths, settle: flags.settle }, session, handle);
-  const watchers = createWatchers(paths, flags, session, (given, { path }) => {
+  const settle = settled({ paths, settle: flags.settle }, execution, handle);
+  const watchers = createWatchers(paths, flags, execution, (given, { path }) => {
     const change = relevant(given, flags);
     if (!change) return;
     // What becomes known only after the start is a change, too.
@@ -71,17 +71,17 @@ export function prepareRule(
   return async (isReplacement = false) => {
     try {
       await reload?.start();
-      await startWatchers(watchers, session);
-      await warnOfMissingProgram(command, session);
+      await startWatchers(watchers, execution);
+      await warnOfMissingProgram(command, execution);
     } catch (error) {
-      if (!session.signal.aborted) throw error;
+      if (!execution.signal.aborted) throw error;
     }
-    if (session.signal.aborted) return;
+    if (execution.signal.aborted) return;
     const only = reload ? '' : '; no action is given, so changes are only printed';
-    session.output.log('info', 'ready', `watching ${paths.join(', ')}${only}`, { paths });
+    execution.output.log('info', 'ready', `watching ${paths.join(', ')}${only}`, { paths });
     for (const path of missingPaths(watchers.filter(({ current }) => current))) {
       const message = `${path}: does not exist; watching for it to be created`;
-      session.output.log('warn', 'missing', message, { path });
+      execution.output.log('warn', 'missing', message, { path });
     }
     if (isReplacement) for (const watcher of watchers) handle(presentAt(watcher));
     isStarted = true;

@@ -7,7 +7,7 @@ import { Globs, withDeadline } from 'resilient-watcher/internal';
 
 import { mergeUpdates, type ActionUpdate } from './action.js';
 import { delay, duration, each, glob } from './arguments.js';
-import type { Session } from './session.js';
+import type { Execution } from './execution.js';
 
 /** How paths are watched. */
 export interface WatchFlags {
@@ -67,7 +67,7 @@ const SETTLE_MS = 200;
  */
 export function settled(
   { paths, settle = SETTLE_MS }: { readonly paths: readonly string[]; readonly settle: number | undefined },
-  { signal, io: { clock } }: Session,
+  { signal, io: { clock } }: Execution,
   handle: (update: ActionUpdate) => void,
 ): (update: ActionUpdate) => void {
   let waiting: ActionUpdate | undefined;
@@ -98,7 +98,7 @@ const RESYNC_MS = 5_000;
 export function createWatchers(
   paths: readonly string[],
   { poll, recursive }: WatchFlags,
-  session: Session,
+  execution: Execution,
   onChange: (change: Change, watcher: ResilientWatcher) => void,
 ): ResilientWatcher[] {
   const polling = poll !== undefined && {
@@ -107,10 +107,16 @@ export function createWatchers(
     resyncIntervalMs: Math.max(poll, RESYNC_MS),
   };
   return paths.map((path) => {
-    const options = { name: path, signal: session.signal, clock: session.io.clock, recursive, ...polling };
-    const watcher = session.closeAtEnd(new ResilientWatcher(path, options));
+    const options = {
+      name: path,
+      signal: execution.signal,
+      clock: execution.io.clock,
+      recursive,
+      ...polling,
+    };
+    const watcher = execution.closeAtEnd(new ResilientWatcher(path, options));
     watcher.on('revision', ({ current: revision }) => {
-      session.output.log('debug', 'revision', `${path}: new revision ${revision}, same contents`, {
+      execution.output.log('debug', 'revision', `${path}: new revision ${revision}, same contents`, {
         path,
         revision,
       });
@@ -130,7 +136,7 @@ export function missingPaths(watchers: readonly ResilientWatcher[], keys: readon
 }
 
 /** Prints what is waited for. */
-export function reportMissing(missing: readonly string[], { output }: Session): void {
+export function reportMissing(missing: readonly string[], { output }: Execution): void {
   if (missing.length > 0) output.log('info', 'waiting', `waiting for ${missing.join(', ')}`, { missing });
 }
 
@@ -140,7 +146,7 @@ export function reportMissing(missing: readonly string[], { output }: Session): 
  */
 export async function startWatchers(
   watchers: readonly ResilientWatcher[],
-  { output, io: { clock } }: Session,
+  { output, io: { clock } }: Execution,
 ): Promise<void> {
   const pending = new Set(watchers);
   const start = () =>

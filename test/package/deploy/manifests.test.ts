@@ -25,7 +25,7 @@ import { describe, expect, test } from 'vitest';
 import { parse, parseAllDocuments } from 'yaml';
 
 import { runMain } from '../../../packages/cli/test/support/command-line.js';
-import { manifestFiles, manifestPath } from '../../support/deploy-folders.js';
+import { manifestFiles, manifestPath } from '../../support/manifest-files.js';
 
 interface Manifest {
   readonly apiVersion: string;

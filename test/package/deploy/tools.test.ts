@@ -9,7 +9,7 @@ import { expect, test, type TestContext } from 'vitest';
 import { parse, parseAllDocuments } from 'yaml';
 
 import { runMain } from '../../../packages/cli/test/support/command-line.js';
-import { manifestPath } from '../../support/deploy-folders.js';
+import { manifestPath } from '../../support/manifest-files.js';
 import { skip } from '../../support/namespace.js';
 import { temporaryDirectory } from '../../support/temporary-directory.js';
 
