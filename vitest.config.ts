@@ -66,7 +66,7 @@ export default defineConfig({
       { extends: true, test: { ...step('package').test, globalSetup: 'test/package/pack.ts' } },
       step('cluster'),
     ],
-    ...(process.env['SKIPPED_LIST'] && { reporters: ['default', './tools/skipped-reporter.mjs'] }),
+    ...(process.env['SKIPPED_LIST'] && { reporters: ['default', './tools/step-reporter.mjs'] }),
     setupFiles: ['test/support/telemetry-guard.ts'],
     testTimeout: limit,
     hookTimeout: limit,

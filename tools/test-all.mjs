@@ -45,7 +45,18 @@ const steps =
 
 const folder = mkdtempSync(join(tmpdir(), 'test-all-'));
 const list = join(folder, 'skipped');
+const running = join(folder, 'running');
 writeFileSync(list, '');
+
+/** The test files that have begun and not ended. */
+function unfinished() {
+  const lines = readFileSync(running, 'utf8').split('\n');
+  const begun = lines
+    .filter((line) => line.startsWith('begins '))
+    .map((line) => line.slice('begins '.length));
+  return begun.filter((file) => !lines.includes(`ends ${file}`));
+}
+
 const skipped = [];
 const results = [];
 for (const [name, ...given] of steps) {
@@ -56,13 +67,17 @@ for (const [name, ...given] of steps) {
   }
   console.log(`\n== ${name}`);
   const began = Date.now();
+  writeFileSync(running, '');
   const { status } = spawnSync(command, args, {
     stdio: ['ignore', 'inherit', 'inherit'],
-    env: { ...process.env, SKIPPED_LIST: list },
+    env: { ...process.env, SKIPPED_LIST: list, RUNNING_LIST: running },
     timeout: LIMIT_MS,
     killSignal: 'SIGKILL',
   });
-  results.push([name, Math.round((Date.now() - began) / 1_000), status]);
+  const seconds = Math.round((Date.now() - began) / 1_000);
+  const how = status === 0 ? '' : ` (exit ${status ?? 'none: it did not end'})`;
+  const at = status === null ? ` at ${unfinished().join(', ')}` : '';
+  results.push({ status, line: `${name.padEnd(16)} ${seconds} s${how}${at}` });
 }
 skipped.push(...new Set(readFileSync(list, 'utf8').split('\n').filter(Boolean)));
 rmSync(folder, { recursive: true });
@@ -72,9 +87,5 @@ for (const line of skipped) console.log(`- ${line}`);
 console.log('- platforms: the versions of Node.js in between; node test/package/platforms.mjs has them');
 console.log('- test/e2e: needs KUBEBUILDER_ASSETS; test/cluster: needs KUBECONFIG and E2E_IMAGE');
 console.log('\nSteps:');
-for (const [name, seconds, status] of results) {
-  console.log(
-    `${status === 0 ? '✓' : '✗'} ${name.padEnd(16)} ${seconds} s${status === 0 ? '' : ` (exit ${status})`}`,
-  );
-}
-process.exitCode = results.every(([, , status]) => status === 0) ? 0 : 1;
+for (const { status, line } of results) console.log(`${status === 0 ? '✓' : '✗'} ${line}`);
+process.exitCode = results.every(({ status }) => status === 0) ? 0 : 1;

@@ -4,7 +4,7 @@ import type { IncomingMessage } from 'node:http';
 import { connect as connectHttp2, type ClientHttp2Session } from 'node:http2';
 import { get, type Agent } from 'node:https';
 import type { AddressInfo, Server } from 'node:net';
-import { setTimeout } from 'node:timers/promises';
+import { setImmediate, setTimeout } from 'node:timers/promises';
 import type { TLSSocket } from 'node:tls';
 
 import { onTestFinished } from 'vitest';
@@ -51,7 +51,13 @@ export async function askHttps({ path, ...address }: Address, agent: Agent | fal
 export async function openHttp2({ port, ...options }: Address): Promise<ClientHttp2Session> {
   const session = connectHttp2(`https://localhost:${port}`, { ...options, host: '127.0.0.1' } as never);
   onTestFinished(() => session.destroy());
-  await once(session, 'connect');
+  const reset = Object.assign(new Error('The session was closed before it was open'), { code: 'ECONNRESET' });
+  await new Promise((resolve, reject) =>
+    session
+      .once('connect', resolve)
+      .once('error', reject)
+      .once('close', () => reject(reset)),
+  );
   return session;
 }
 
@@ -96,7 +102,8 @@ export function keepDoing<T>(work: () => Promise<T>): {
   const doing = (async () => {
     while (!stopping.signal.aborted) {
       results.push(await work());
-      if (PAUSE_MS > 0) await setTimeout(PAUSE_MS);
+      // Also after work that failed at once: without a turn of the event loop nothing would ever stop it.
+      await (PAUSE_MS > 0 ? setTimeout(PAUSE_MS) : setImmediate());
     }
     return results;
   })();

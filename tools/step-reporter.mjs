@@ -1,7 +1,18 @@
-/** Adds the tests that were skipped to the file `SKIPPED_LIST`, with the reason that they give. */
+/**
+ * Tells `tools/test-all.mjs` of a step: the tests that were skipped, with the reason that they give, are added to the file
+ * `SKIPPED_LIST`; files that begin and end are added to `RUNNING_LIST`, for a step that does not end.
+ */
 import { appendFileSync } from 'node:fs';
 
-export default class SkippedReporter {
+export default class StepReporter {
+  onTestModuleStart({ relativeModuleId }) {
+    appendFileSync(process.env.RUNNING_LIST, `begins ${relativeModuleId}\n`);
+  }
+
+  onTestModuleEnd({ relativeModuleId }) {
+    appendFileSync(process.env.RUNNING_LIST, `ends ${relativeModuleId}\n`);
+  }
+
   onTestRunEnd(modules) {
     const lines = new Set();
     for (const { children, relativeModuleId } of modules) {
