@@ -102,6 +102,34 @@ describe('paths and tokens', () => {
   });
 });
 
+test.each<[string, readonly string[], string]>([
+  ['app.yaml', ['app.yml', 'other'], 'app.yaml" does not exist; there is "app.yml"'],
+  ['APP.yaml', ['app.yaml'], 'APP.yaml" does not exist; there is "app.yaml"'],
+  ['config.json', ['config.yaml'], 'config.json" does not exist; there is "config.yaml"'],
+  ['nothing', ['b', 'a'], 'nothing" does not exist; there are "a", "b"'],
+  ['nothing', Array.from({ length: 20 }, (_, at) => `key-${at}`), 'nothing" does not exist'],
+  ['a/b', [], 'a" does not exist; '],
+])('%s is missing beside %j', async (name, keys, says) => {
+  const directory = temporaryDirectory();
+  const mounted = new KubeletVolume(join(directory, 'volume'));
+  mounted.publish(Object.fromEntries(keys.map((key) => [key, ''])));
+  const { ids, page } = await doctor(mounted.path(name));
+  expect(ids).toEqual(['MISSING']);
+  const message = page.findings[0]?.message ?? '';
+  expect(message).toContain(says);
+  if (keys.length === 0) expect(message).toMatch(/volume" is empty$/);
+  else expect(message.endsWith(says)).toBe(true);
+});
+
+test('a link of a volume whose key is gone says what the revision has', async () => {
+  const mounted = new KubeletVolume(join(temporaryDirectory(), 'volume'));
+  mounted.publish({ 'app.yml': '' });
+  symlinkSync('..data/app.yaml', mounted.path('app.yaml'));
+  const { ids, page } = await doctor(mounted.path('app.yaml'));
+  expect(ids).toEqual(['DANGLING']);
+  expect(page.findings[0]?.message).toMatch(/, which does not exist; there is "app\.yml"$/);
+});
+
 test('--manifest lints files or stdin, and its exit code is that of the worst finding', async () => {
   const manifest = 'kind: ConfigMap\nmetadata: { name: m }\nimmutable: true\n';
   const found = await runMain(['doctor', '--manifest', '-'], { input: manifest });

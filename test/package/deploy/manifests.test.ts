@@ -103,6 +103,13 @@ describe.each(documents)('$name', ({ manifest }) => {
   });
 });
 
+test('the manifests of a file together have nothing that doctor finds', () => {
+  for (const path of manifestFiles) {
+    const manifests = parseAllDocuments(readFileSync(path, 'utf8')).map((one) => one.toJS() as unknown);
+    expect([basename(path), findingsInManifests(manifests)]).toEqual([basename(path), []]);
+  }
+});
+
 test('the checks find a wrong type, a missing field and an unknown field', () => {
   const deployment = documents.map(({ manifest }) => manifest).find(({ kind }) => kind === 'Deployment');
   const wrong = (change: object): Manifest => ({ ...structuredClone(deployment), ...change }) as Manifest;

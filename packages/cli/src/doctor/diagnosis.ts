@@ -1,11 +1,12 @@
 /** Finds out why a path never shows an update, or only late. */
 import { access, constants, readdir, stat } from 'node:fs/promises';
-import { join } from 'node:path';
+import { basename, dirname, join } from 'node:path';
 
 import { systemClock, type Clock, type TargetError } from 'resilient-watcher';
 import { errnoOf, examine, examineCertificates, isoTime } from 'resilient-watcher/internal';
 
 import { finding, SEVERITIES, type Finding } from './finding.js';
+import { insteadOf } from './instead-of.js';
 import { inotifyUsage, type InotifyUsage } from './inotify-usage.js';
 import { tokenFindings } from './token-findings.js';
 
@@ -35,6 +36,10 @@ export interface Diagnosis {
 /** Timestamps that are further in the future are not due to rounding, ms. */
 const SKEW_MS = 60_000;
 
+/** A secret of Compose belongs to whom it belongs on the host. */
+const COMPOSE_FIX =
+  'Give the file of the secret on the host an owner or a mode that lets the `user` of the service read it: Compose ignores `uid`, `gid` and `mode` of a secret whose source is a file.';
+
 /** Options of `diagnose`. */
 export interface DiagnoseOptions {
   /** The clock that timestamps and tokens are compared with. Default: the system clock. */
@@ -58,7 +63,7 @@ export async function diagnose(
   const realPath = isFound ? end.path : null;
   const revisionAt = isFound ? await changedAt(end) : null;
   const findings = [
-    ...endFindings(target, end),
+    ...(await endFindings(target, end)),
     ...(realPath === null ? [] : await accessFindings(realPath)),
     ...staleFindings(stale),
     ...mounts.flatMap(({ point, kind }) =>
@@ -97,12 +102,14 @@ async function changedAt(found: Extract<End, { kind: 'found' }>): Promise<number
   return latest;
 }
 
-function endFindings(path: string, found: End): Finding[] {
+async function endFindings(path: string, found: End): Promise<Finding[]> {
   switch (found.kind) {
-    case 'missing':
+    case 'missing': {
+      const others = await othersBeside(found.path);
       return found.route.way.links === ''
-        ? [finding('MISSING', `"${found.path}" does not exist`)]
-        : [finding('DANGLING', `"${path}" leads to "${found.path}", which does not exist`)];
+        ? [finding('MISSING', `"${found.path}" does not exist${others}`)]
+        : [finding('DANGLING', `"${path}" leads to "${found.path}", which does not exist${others}`)];
+    }
     case 'unreadable':
       return [unreadable(path, found.error)];
     case 'found':
@@ -110,6 +117,16 @@ function endFindings(path: string, found: End): Finding[] {
         ? []
         : [finding('WRONG_TARGET', `"${found.path}" is a pipe, a socket or a device`)];
   }
+}
+
+/** What is in the directory of a missing entry; of a volume, its keys. */
+async function othersBeside(missing: string): Promise<string> {
+  const [name, directory] = [basename(missing), dirname(missing)];
+  if (name.startsWith('..')) return '';
+  const entries = await readdir(directory).catch(() => undefined);
+  if (!entries) return '';
+  const names = entries.filter((entry) => !entry.startsWith('..'));
+  return names.length === 0 ? `; "${directory}" is empty` : insteadOf(name, names);
 }
 
 /** The file, or the directory and its entries. Resolving the path needs no read permission. */
@@ -125,12 +142,19 @@ async function accessFindings(realPath: string): Promise<Finding[]> {
           finding(
             'UNREADABLE',
             `"${path}" may not be read by uid ${process.geteuid?.() ?? 'unknown'} (${errno})`,
+            fixFor(path),
           ),
         ];
       }
     }
   }
   return [];
+}
+
+/** Compose mounts each secret by itself; in a pod, kubelet sets the variable. */
+function fixFor(unreadable: string): string | undefined {
+  const isOfCompose = /^(\/proc\/\d+\/root)?(\/var)?\/run\/secrets\/[^/]+$/.test(unreadable);
+  return isOfCompose && process.env['KUBERNETES_SERVICE_HOST'] === undefined ? COMPOSE_FIX : undefined;
 }
 
 function unreadable(path: string, { code, message, cause }: TargetError): Finding {
@@ -140,7 +164,11 @@ function unreadable(path: string, { code, message, cause }: TargetError): Findin
   }
   if (code === 'ERR_TARGET_IO') return finding('IO_ERROR', message);
   return code === 'ERR_TARGET_ACCESS'
-    ? finding('UNREADABLE', `${message} (this process runs as uid ${process.geteuid?.() ?? 'unknown'})`)
+    ? finding(
+        'UNREADABLE',
+        `${message} (this process runs as uid ${process.geteuid?.() ?? 'unknown'})`,
+        fixFor(path),
+      )
     : finding('WRONG_TARGET', message);
 }
 

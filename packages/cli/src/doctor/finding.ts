@@ -104,7 +104,7 @@ export interface Finding {
   readonly fix: string;
 }
 
-/** A finding with the severity and the fix of its kind. */
-export function finding(id: FindingId, message: string): Finding {
-  return { id, message, ...KINDS[id] };
+/** A finding with the severity of its kind, and its fix unless there is a better one. */
+export function finding(id: FindingId, message: string, fix: string = KINDS[id].fix): Finding {
+  return { id, severity: KINDS[id].severity, message, fix };
 }

@@ -1,4 +1,4 @@
-/** The table of findings in manifests. Three of them are also found at a path, and have their row there. */
+/** The table of findings in manifests. Some of them are also found at a path, and have their row there. */
 import { finding as findingAtPath, type Finding as FindingAtPath } from '../doctor/finding.js';
 
 const KINDS = {
@@ -21,6 +21,10 @@ const KINDS = {
   UNDEFINED_VOLUME: {
     severity: 'never',
     fix: 'Define the volume, or correct its name: the API server refuses the pod.',
+  },
+  MISSING_KEY: {
+    severity: 'never',
+    fix: 'Correct the name, or add the key: without it, the container does not start, or finds a directory in place of the file.',
   },
   EXPIRATION_REFUSED: {
     severity: 'never',
@@ -60,7 +64,7 @@ const KINDS = {
   },
 } satisfies Readonly<Record<string, Pick<FindingAtPath, 'severity' | 'fix'>>>;
 
-type FindingId = keyof typeof KINDS | 'SUBPATH' | 'UNREADABLE' | 'LONG_PROJECTION';
+type FindingId = keyof typeof KINDS | 'SUBPATH' | 'MISSING' | 'UNREADABLE' | 'LONG_PROJECTION';
 
 /** One reason why updates are not seen, or are seen late. */
 export interface Finding extends Omit<FindingAtPath, 'id'> {

@@ -4,6 +4,7 @@ import { describe } from 'resilient-watcher/internal';
 import { certificateFindings } from './certificate-findings.js';
 import { fields, isReplaced, isUpdated, list, sourcesOf, text, type Fields, type Pod } from './fields.js';
 import { finding, type Finding } from './finding.js';
+import { keysIn, missingKeys } from './missing-keys.js';
 import { missingGroup } from './missing-group.js';
 import { serviceLinks } from './service-links.js';
 import { trustFindings } from './trust-findings.js';
@@ -20,15 +21,19 @@ export function findingsInManifests(documents: readonly unknown[]): Finding[] {
   const lists = new Set<Fields>();
   const objects = documents.flatMap((document) => objectsIn(document, lists));
   const services = objects.filter(({ kind }) => kind === 'Service');
-  return objects.flatMap((object) => {
-    const where = `${text(object['kind'])}/${text(fields(object['metadata'])['name'])}`;
-    const pod = podOf(object, where);
-    return [
-      ...immutable(object, where),
+  const keys = keysIn(objects);
+  const described = objects.map((object) => ({ object, pod: podOf(object) }));
+  return [
+    ...described.flatMap(({ object, pod }) => [
+      ...immutable(object, pod.where),
       ...podFindings(pod, claimsOf(object)),
-      ...serviceLinks(pod, services),
-    ];
-  });
+      ...missingKeys(pod, keys),
+    ]),
+    ...serviceLinks(
+      described.map(({ pod }) => pod),
+      services,
+    ),
+  ];
 }
 
 /** Expands a List into its objects. With YAML aliases, a list may occur in many places, even in itself. */
@@ -48,13 +53,13 @@ function* immutable({ kind, immutable: isImmutable }: Fields, where: string): It
 }
 
 /** The pod in a Pod, a CronJob, or anything with a pod template. */
-function podOf(object: Fields, where: string): Pod {
+function podOf(object: Fields): Pod {
   const outer = fields(object['spec']);
   const job = fields(fields(outer['jobTemplate'])['spec']);
   const pod = object['kind'] === 'Pod' ? object : fields(('template' in outer ? outer : job)['template']);
   const spec = fields(pod['spec']);
   return {
-    where,
+    where: `${text(object['kind'])}/${text(fields(object['metadata'])['name'])}`,
     namespace: text(fields(object['metadata'])['namespace']),
     labels: fields(fields(pod['metadata'])['labels']),
     spec,

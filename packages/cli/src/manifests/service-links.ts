@@ -2,9 +2,28 @@
 import { fields, list, text, type Fields, type Pod } from './fields.js';
 import { finding, type Finding } from './finding.js';
 
-/** A Service named `app` sets `APP_PORT=tcp://…` in every pod of its namespace without `enableServiceLinks: false`. */
-export function serviceLinks(pod: Pod, services: readonly Fields[]): Finding[] {
-  const { where, spec, labels, namespace } = pod;
+/** How many pods are named. */
+const MAX_NAMED = 5;
+
+/**
+ * A Service named `app` sets `APP_PORT=tcp://…` in every pod of its namespace without `enableServiceLinks: false`. That is so
+ * in most clusters and rarely hurts, so it is one finding for all pods.
+ */
+export function serviceLinks(pods: readonly Pod[], services: readonly Fields[]): Finding[] {
+  const found = pods.flatMap((pod) => {
+    const prefixes = prefixesIn(pod, services);
+    return prefixes.length > 0
+      ? [`${pod.where} (${prefixes.map((prefix) => `${prefix}PORT`).join(', ')})`]
+      : [];
+  });
+  if (found.length === 0) return [];
+  const others = found.length > MAX_NAMED ? ` and ${found.length - MAX_NAMED} more` : '';
+  const message = `the name of a Service sets a variable such as APP_PORT=tcp://…, which a program may read as its own, in ${found.slice(0, MAX_NAMED).join(', ')}${others}`;
+  return [finding('SERVICE_LINKS', message)];
+}
+
+/** The prefixes of the Services that select the pod, or that are named like variables of it. */
+function prefixesIn({ spec, labels, namespace }: Pod, services: readonly Fields[]): string[] {
   if (spec['enableServiceLinks'] === false || list(spec['containers']).length === 0) return [];
   const names = ['initContainers', 'containers']
     .flatMap((key) => list(spec[key]))
@@ -18,9 +37,7 @@ export function serviceLinks(pod: Pod, services: readonly Fields[]): Finding[] {
       const name = text(fields(service['metadata'])['name']);
       const prefix = `${name.toUpperCase().replaceAll('-', '_')}_`;
       const isRead = names.some((each) => each.startsWith(prefix));
-      if (name === '' || (!isRead && !selects(service, labels))) return [];
-      const message = `${where}: the Service ${name} sets ${prefix}PORT=tcp://… in its containers, where a program may read it as its own`;
-      return [finding('SERVICE_LINKS', message)];
+      return name !== '' && (isRead || selects(service, labels)) ? [prefix] : [];
     });
 }
 

@@ -1,11 +1,12 @@
 /** `doctor` on real mounts and under real limits. */
-import { spawnSync } from 'node:child_process';
+import { spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
 import type { Diagnosis } from '@resilient-watcher/cli/doctor';
 import { KubeletVolume } from 'resilient-watcher/testing';
-import { expect, test } from 'vitest';
+import { expect, onTestFinished, test } from 'vitest';
 
 import { runCli, startCli, type ProgramOptions } from '../../../../test/support/program.js';
 import { linuxOnly, skip, underLimit, withMounts } from '../../../../test/support/namespace.js';
@@ -48,6 +49,28 @@ test('any other file that is mounted by itself can never be replaced', async (co
     prefix: withMounts(context, `mount --bind ${source} ${target}`),
   });
   expect([code, ids]).toEqual([3, ['FILE_MOUNT']]);
+});
+
+test('the files of a container without Node.js are examined behind /proc/PID/root', async (context) => {
+  const mounted = volume();
+  const directory = temporaryDirectory();
+  const single = join(directory, 'app.yaml');
+  writeFileSync(single, '');
+  const script = `mount -t tmpfs tmpfs /mnt && cp -a ${mounted.directory} /mnt/config && mount --bind ${mounted.path('n')} ${single}`;
+  const [command = '', ...args] = withMounts(context, script);
+  const application = spawn(command, [...args, 'sh', '-c', 'echo ready; exec sleep 600'], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  onTestFinished(() => void application.kill('SIGKILL'));
+  await once(application.stdout, 'data');
+  const root = `/proc/${application.pid}/root`;
+  expect(await doctor(`${root}/mnt/config`, {})).toMatchObject({ code: 0, ids: [] });
+  expect(await doctor(`${root}${single}`, {})).toMatchObject({ code: 3, ids: ['SUBPATH'] });
+  const missing = await doctor(`${root}/mnt/config/m`, {});
+  expect([missing.ids, missing.page.findings[0]?.message]).toEqual([
+    ['DANGLING'],
+    expect.stringMatching(/mnt\/config\/m", which does not exist; there is "n"$/),
+  ]);
 });
 
 test('a tmpfs, which Secrets are mounted from, is fine and shown as such', async (context) => {

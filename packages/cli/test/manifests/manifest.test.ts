@@ -301,6 +301,140 @@ test('a Service that sets variables like those of a pod is a finding, unless the
   expect(found({ containers, enableServiceLinks: false }, { app: 'web' })).toEqual([]);
 });
 
+test('the variables of Services are one finding, however many pods have them', () => {
+  const service = { kind: 'Service', metadata: { name: 'web' }, spec: { selector: { app: 'web' } } };
+  const pods = Array.from({ length: 7 }, (_, at) => ({
+    kind: 'Pod',
+    metadata: { name: `p${at}`, labels: { app: 'web' } },
+    spec: { containers: [{ name: 'c' }] },
+  }));
+  const found = findingsInManifests([service, ...pods]);
+  expect(found.map(({ id }) => id)).toEqual(['SERVICE_LINKS']);
+  expect(found[0]?.message).toContain('Pod/p0 (WEB_PORT), Pod/p1 (WEB_PORT)');
+  expect(found[0]?.message).toMatch(/ and 2 more$/);
+});
+
+/** A ConfigMap and a Secret, and a pod that mounts them or names their keys. */
+const withKeys = (spec: string, data = 'data: { app.yml: a, other: b }'): string => `
+kind: ConfigMap
+metadata: { name: m }
+${data}
+---
+kind: Secret
+metadata: { name: s }
+stringData: { password: x }
+---
+${pod(spec)}`;
+
+const keyCases: readonly (readonly [name: string, manifest: string, says: string | undefined])[] = [
+  [
+    'a key that is there',
+    withKeys(mounted('configMap: { name: m, items: [{ key: app.yml, path: a }] }')),
+    undefined,
+  ],
+  [
+    'an item with a missing key',
+    withKeys(mounted('configMap: { name: m, items: [{ key: app.yaml, path: a }] }')),
+    'Pod/app: ConfigMap/m has no key "app.yaml", which volume v takes; there is "app.yml"',
+  ],
+  [
+    'a missing key that is optional',
+    withKeys(mounted('configMap: { name: m, optional: true, items: [{ key: app.yaml, path: a }] }')),
+    undefined,
+  ],
+  [
+    'an item of a Secret in a projected volume',
+    withKeys(
+      mounted('projected: { sources: [{ secret: { name: s, items: [{ key: Password, path: a }] } }] }'),
+    ),
+    'Pod/app: Secret/s has no key "Password", which volume v takes; there is "password"',
+  ],
+  [
+    'a key that is only in binaryData',
+    withKeys(mounted('configMap: { name: m, items: [{ key: b, path: a }] }'), 'binaryData: { b: eA== }'),
+    undefined,
+  ],
+  [
+    'an object that is filled in the cluster',
+    withKeys(mounted('configMap: { name: m, items: [{ key: ca.crt, path: a }] }'), 'data: {}'),
+    undefined,
+  ],
+  [
+    'an object of another namespace',
+    withKeys(mounted('configMap: { name: m, items: [{ key: k, path: a }] }')).replace(
+      'm }',
+      'm, namespace: n }',
+    ),
+    undefined,
+  ],
+  [
+    'a file that an argument names',
+    withKeys(
+      mounted('configMap: { name: m }').replace('name: c,', 'name: c, args: [--config=/etc/v/app.yaml],'),
+    ),
+    'Pod/app: container c names /etc/v/app.yaml, which is not in volume v; there is "app.yml"',
+  ],
+  [
+    'a file that a variable names, as it is there',
+    withKeys(
+      mounted('configMap: { name: m }').replace(
+        'name: c,',
+        'name: c, env: [{ name: A, value: /etc/v/app.yml }, { name: B, value: "/etc/v/*.yaml" }, { name: C, value: /etc/v/..data/other }, { name: D, value: /srv/etc/v/x }],',
+      ),
+    ),
+    undefined,
+  ],
+  [
+    'a file that another mount below has',
+    withKeys(`
+volumes: [{ name: v, configMap: { name: m } }, { name: e, emptyDir: {} }]
+containers: [{ name: c, args: [/etc/v/e/x], volumeMounts: [{ name: v, mountPath: /etc/v }, { name: e, mountPath: /etc/v/e }] }]`),
+    undefined,
+  ],
+  [
+    'a file of items by its path, of a ConfigMap that is elsewhere',
+    withKeys(
+      mounted('configMap: { name: x, items: [{ key: k, path: conf.d/a }] }').replace(
+        'name: c,',
+        'name: c, command: [app, /etc/v/conf.d, /etc/v/k],',
+      ),
+    ),
+    'Pod/app: container c names /etc/v/k, which is not in volume v; there is "conf.d/a"',
+  ],
+  [
+    'a volume that is not all known',
+    withKeys(
+      mounted('projected: { sources: [{ configMap: { name: m } }, { configMap: { name: x } }] }').replace(
+        'name: c,',
+        'name: c, args: [/etc/v/nothing],',
+      ),
+    ),
+    undefined,
+  ],
+];
+
+test.each(keyCases)('%s', (_, manifest, says) => {
+  const documents = parseAllDocuments(manifest).map((document) => document.toJS() as unknown);
+  expect(findingsInManifests(documents).map(({ message }) => message)).toEqual(
+    says === undefined ? [] : [says],
+  );
+});
+
+test('keys of variables and of subPath mounts are known, too', () => {
+  const spec = `
+volumes: [{ name: v, configMap: { name: m } }]
+containers:
+  - name: c
+    env: [{ name: A, valueFrom: { secretKeyRef: { name: s, key: pasword } } }]
+    volumeMounts: [{ name: v, mountPath: /etc/app.yaml, subPath: app.yaml }]`;
+  const documents = parseAllDocuments(withKeys(spec)).map((document) => document.toJS() as unknown);
+  const found = findingsInManifests(documents).filter(({ id }) => id === 'MISSING_KEY');
+  expect(found.map(({ message }) => message)).toEqual([
+    'Pod/app: Secret/s has no key "pasword", which container c takes; there is "password"',
+    'Pod/app: container c mounts subPath app.yaml of volume v, which has no such file; there is "app.yml"',
+  ]);
+});
+
 test('anything but an array of documents is refused', () => {
   expect(() => findingsInManifests('x' as never)).toThrow(
     new TypeError('findingsInManifests: documents must be an array, got "x"'),
