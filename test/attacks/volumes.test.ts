@@ -1,6 +1,6 @@
 /** What somebody can do who may write into the directory of an `AtomicVolume`, and what not. */
-import { once } from 'node:events';
 import { execFileSync, spawn } from 'node:child_process';
+import { once } from 'node:events';
 import {
   chmodSync,
   chownSync,
@@ -9,8 +9,8 @@ import {
   lchownSync,
   lstatSync,
   mkdirSync,
-  readFileSync,
   readdirSync,
+  readFileSync,
   readlinkSync,
   renameSync,
   rmSync,
@@ -25,9 +25,9 @@ import { AtomicVolume, isTemporaryName, WriteError } from 'resilient-watcher';
 import { describe, expect, onTestFinished, test } from 'vitest';
 
 import { temporaryName } from '../../src/write/sweep.js';
-import { errno } from '../support/faulty-file-system.js';
-import { fsWith, interceptedFs, type Called } from '../support/intercepted-fs.js';
 import { STRANGER, StrikingFileSystem, isRoot, runAs } from '../support/attacker.js';
+import { errno } from '../support/errno.js';
+import { fsWith, type Called } from '../support/intercepted-fs.js';
 import { rounds } from '../support/rounds.js';
 import { temporaryDirectory } from '../support/temporary-directory.js';
 
@@ -447,13 +447,15 @@ test.skipIf(!isRoot)(
         chmodSync(join(directory, pending), 0o2777);
         exchanged += 1;
       });
-      const fs = interceptedFs((call) => {
-        striking.count(call.name);
-        if (call.name === 'write') {
-          const written = readlinkSync(`/proc/self/fd/${String(call.args[0])}`);
-          if (statSync(dirname(written)).uid === STRANGER) exposed.push(`${written}, call ${at}`);
-        }
-        return call.make();
+      const fs = fsWith({
+        each: (call) => {
+          striking.count(call.name);
+          if (call.name === 'write') {
+            const written = readlinkSync(`/proc/self/fd/${String(call.args[0])}`);
+            if (statSync(dirname(written)).uid === STRANGER) exposed.push(`${written}, call ${at}`);
+          }
+          return call.make();
+        },
       });
       const volume = new AtomicVolume(directory, { fs });
       await volume.write({ 'tls.key': { data: 'secret', mode: 0o640 } }).catch((error: unknown) => {

@@ -8,8 +8,9 @@ import { FakeClock, KubeletVolume } from 'resilient-watcher/testing';
 import { expect, onTestFinished, test } from 'vitest';
 
 import type { Scheduled } from '../../src/core/ports/clock.js';
-import { faultyFileSystem } from '../support/faulty-file-system.js';
-import { interceptedFs } from '../support/intercepted-fs.js';
+import { errno } from '../support/errno.js';
+import { fsWith } from '../support/intercepted-fs.js';
+import { ScriptedScene } from '../support/scripted-scene.js';
 import { temporaryDirectory } from '../support/temporary-directory.js';
 
 /** What `statfs` calls them. */
@@ -136,13 +137,18 @@ test('a volume is read while one on a server that hangs is, even if the mount ta
   let answer = (): void => undefined;
   const answered = new Promise<void>((resolve) => (answer = resolve));
   onTestFinished(() => answer());
-  const fs = interceptedFs(({ name, args, isSynchronous, make }) => {
-    const isRemote = String(args[0]).startsWith(remote);
-    if (name === 'statfs') return { type: isRemote ? NFS : EXT4 };
-    if (!isRemote || isSynchronous) return make();
-    asked += 1;
-    return answered.then(() => make());
-  }, 'hidden');
+  const fs = fsWith(
+    {
+      each: ({ name, args, isSynchronous, make }) => {
+        const isRemote = String(args[0]).startsWith(remote);
+        if (name === 'statfs') return { type: isRemote ? NFS : EXT4 };
+        if (!isRemote || isSynchronous) return make();
+        asked += 1;
+        return answered.then(() => make());
+      },
+    },
+    'hidden',
+  );
   const hanging = readVolume(remote, { fs });
   while (asked === 0) await new Promise((resolve) => setImmediate(resolve));
   const { files } = await readVolume(local, { fs });
@@ -165,10 +171,12 @@ test('a target that is replaced during every attempt is an error after a while',
   const { volume, unlink } = volumeIn(temporaryDirectory());
   const revisions = [String(volume.revision), '..other'];
   cpSync(volume.path('..data/'), volume.path('..other'), { recursive: true });
-  const fs = faultyFileSystem((name) => {
-    if (name !== 'readdir') return;
-    unlink();
-    symlinkSync(revisions.reverse()[0] ?? '', volume.path('..data'));
+  const fs = fsWith({
+    each: ({ name }) => {
+      if (name !== 'readdir') return;
+      unlink();
+      symlinkSync(revisions.reverse()[0] ?? '', volume.path('..data'));
+    },
   });
   const outcome = await read(volume.directory, { fs, clock: new LateClock() }).catch(
     (error: unknown) => error,
@@ -182,10 +190,12 @@ test('a file that is replaced by a longer one between the lookup and the read is
   writeFileSync(file, 'short');
   writeFileSync(`${file}.new`, 'much longer');
   let isReplaced = false;
-  const fs = faultyFileSystem((name, [path]) => {
-    if (name !== 'open' || path !== file || isReplaced) return;
-    isReplaced = true;
-    renameSync(`${file}.new`, file);
+  const fs = fsWith({
+    each: ({ name, args: [path] }) => {
+      if (name !== 'open' || path !== file || isReplaced) return;
+      isReplaced = true;
+      renameSync(`${file}.new`, file);
+    },
   });
   const snapshot = await read(file, { fs });
   expect(isReplaced).toBe(true);
@@ -239,13 +249,29 @@ test('a revision whose directory is replaced by a link while it is read is not f
   mkdirSync(join(root, 'victim'));
   writeFileSync(join(root, 'victim', 'a'), 'victim');
   let done = false;
-  const fs = faultyFileSystem((name) => {
-    if (name !== 'readdir' || done) return;
-    done = true;
-    const revision = volume.path(String(volume.revision));
-    renameSync(revision, join(root, 'away'));
-    symlinkSync(join(root, 'victim'), revision);
+  const fs = fsWith({
+    each: ({ name }) => {
+      if (name !== 'readdir' || done) return;
+      done = true;
+      const revision = volume.path(String(volume.revision));
+      renameSync(revision, join(root, 'away'));
+      symlinkSync(join(root, 'victim'), revision);
+    },
   });
   await expect(readVolume(volume.directory, { fs })).rejects.toMatchObject({ code: 'ERR_TARGET_LAYOUT' });
   rmSync(join(root, 'victim'), { recursive: true });
+});
+
+test('a volume that is missing at the first attempts of a read is read', async () => {
+  const { volume } = new ScriptedScene();
+  volume.publish({ key: 'text' });
+  let missing = 3;
+  const fs = fsWith({
+    each: ({ name, args: [path] }) => {
+      if (name !== 'lstat' || path !== volume.directory || missing === 0) return;
+      missing -= 1;
+      throw errno('ENOENT', volume.directory);
+    },
+  });
+  expect([...(await readVolume(volume.directory, { fs })).files.keys()]).toEqual(['key']);
 });

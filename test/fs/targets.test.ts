@@ -6,8 +6,8 @@ import { readVolume, ResilientWatcher, type FileSystem, type Snapshot } from 're
 import { KubeletVolume } from 'resilient-watcher/testing';
 import { describe, expect, test } from 'vitest';
 
-import { errno, faultyFileSystem } from '../support/faulty-file-system.js';
-import { interceptedFs } from '../support/intercepted-fs.js';
+import { errno } from '../support/errno.js';
+import { fsWith } from '../support/intercepted-fs.js';
 import { ScriptedScene } from '../support/scripted-scene.js';
 import { temporaryDirectory } from '../support/temporary-directory.js';
 
@@ -21,8 +21,10 @@ describe('a tree', () => {
     const scene = new ScriptedScene();
     mkdirSync(scene.at('root/lost+found'), { recursive: true });
     writeFileSync(scene.at('root/file'), 'text');
-    const fs = faultyFileSystem((name, [path]) => {
-      if (name === 'readdir' && String(path).endsWith('lost+found')) throw errno('EACCES', String(path));
+    const fs = fsWith({
+      each: ({ name, args: [path] }) => {
+        if (name === 'readdir' && String(path).endsWith('lost+found')) throw errno('EACCES', String(path));
+      },
     });
     await scene.watch(scene.at('root'), { recursive: true, fs });
     await scene.settle();
@@ -41,9 +43,11 @@ describe('a tree', () => {
       writeFileSync(scene.at('root/key'), 'text');
     }
     let isDenied = true;
-    const fs = faultyFileSystem((name, [path]) => {
-      if (isDenied && name === call && String(path).includes(part))
-        throw Object.assign(errno('EACCES', String(path)), { syscall: call });
+    const fs = fsWith({
+      each: ({ name, args: [path] }) => {
+        if (isDenied && name === call && String(path).includes(part))
+          throw Object.assign(errno('EACCES', String(path)), { syscall: call });
+      },
     });
     await scene.watch(scene.at('root'), { recursive: true, fs });
     await scene.settle();
@@ -60,10 +64,12 @@ describe('a tree', () => {
     mkdirSync(scene.at('root'));
     const [old, name] = [scene.at('root/old'), scene.at('root/new')];
     writeFileSync(old, '');
-    const fs = faultyFileSystem((call) => {
-      if (call !== 'read' || !existsSync(old)) return;
-      writeFileSync(old, 'x'.repeat(LIMITS.maxContentBytes + 1));
-      renameSync(old, name);
+    const fs = fsWith({
+      each: ({ name: call }) => {
+        if (call !== 'read' || !existsSync(old)) return;
+        writeFileSync(old, 'x'.repeat(LIMITS.maxContentBytes + 1));
+        renameSync(old, name);
+      },
     });
     await scene.watch(scene.at('root'), { ...LIMITS, settleMs: 0, recursive: true, fs });
     await scene.settle();
@@ -158,7 +164,7 @@ test.each([
 ])('a revision of %s is the same where calls may hang as elsewhere, known or not', async (_, files) => {
   const volume = new KubeletVolume(join(temporaryDirectory(), 'volume'));
   volume.publish({ first: 'before' });
-  const fs = interceptedFs(({ make }) => make(), 'remote');
+  const fs = fsWith({ each: ({ make }) => make() }, 'remote');
   const scenes = [new ScriptedScene(), new ScriptedScene()];
   for (const [index, scene] of scenes.entries()) {
     await scene.watch(volume.directory, { ...LIMITS, ...(index === 1 && { fs }) });
@@ -182,8 +188,10 @@ test.each([
 describe('a path below directories without search permission', () => {
   /** The file system of a process that may read this directory and what is in it, and nothing else. */
   function allowing(directory: string, refuse: (path: string) => Error): FileSystem {
-    return faultyFileSystem((name, [path]) => {
-      if (name === 'lstat' && !`${String(path)}/`.startsWith(`${directory}/`)) throw refuse(String(path));
+    return fsWith({
+      each: ({ name, args: [path] }) => {
+        if (name === 'lstat' && !`${String(path)}/`.startsWith(`${directory}/`)) throw refuse(String(path));
+      },
     });
   }
 

@@ -11,7 +11,7 @@ import { describe, expect, onTestFinished, test } from 'vitest';
 
 import type { FileSystem } from '../../src/core/ports/file-system.js';
 import { temporaryName } from '../../src/write/sweep.js';
-import { errno } from '../support/faulty-file-system.js';
+import { errno } from '../support/errno.js';
 import { fsWith, type Called } from '../support/intercepted-fs.js';
 import { inMountNamespace } from '../support/namespace.js';
 import { temporaryDirectory } from '../support/temporary-directory.js';

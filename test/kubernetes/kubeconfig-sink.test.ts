@@ -9,7 +9,7 @@ import { describe, expect, test } from 'vitest';
 import { parse } from 'yaml';
 
 import { clusterScene } from '../support/cluster-scene.js';
-import { interceptedFs } from '../support/intercepted-fs.js';
+import { fsWith } from '../support/intercepted-fs.js';
 import { temporaryDirectory } from '../support/temporary-directory.js';
 
 const signal = new AbortController().signal;
@@ -44,10 +44,12 @@ test.skip('a CA that is being swapped while it is read is read as a whole', asyn
   const link = join(dirname(caFile), '..data');
   renameSync(link, `${link}_away`);
   let calls = 0;
-  const fs = interceptedFs(({ make }) => {
-    calls += 1;
-    if (calls === 20) renameSync(`${link}_away`, link);
-    return make();
+  const fs = fsWith({
+    each: ({ make }) => {
+      calls += 1;
+      if (calls === 20) renameSync(`${link}_away`, link);
+      return make();
+    },
   });
   await kubeconfigSink({ path, server: server.url, caFile, fs })(token, { signal });
   expect(readFileSync(path, 'utf8')).toContain('certificate-authority-data');

@@ -9,7 +9,7 @@ import { afterEach, beforeEach, expect, onTestFinished, test, vi } from 'vitest'
 import type { FileSystem } from '../../src/core/ports/file-system.js';
 import { clientNodeFor } from '../../src/kubernetes/cluster-access.js';
 import { clusterScene, type ClusterScene } from '../support/cluster-scene.js';
-import { interceptedFs } from '../support/intercepted-fs.js';
+import { fsWith } from '../support/intercepted-fs.js';
 
 const ACCOUNT = '/var/run/secrets/kubernetes.io/serviceaccount';
 const never = new AbortController().signal;
@@ -32,7 +32,7 @@ function podFileSystem(mount: string): FileSystem {
     // /var/run, which is a link on many systems, has to be a directory.
     return ACCOUNT.startsWith(value) ? mount : value;
   };
-  return interceptedFs(({ args, make }) => make(args.map(at)));
+  return fsWith({ each: ({ args, make }) => make(args.map(at)) });
 }
 
 function requester({ server, directory }: ClusterScene, environment: Record<string, string> = {}) {

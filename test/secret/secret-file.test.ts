@@ -8,7 +8,7 @@ import { credentials, SecretFile, type SecretError, type SecretFileOptions } fro
 import { FakeClock, KubeletVolume, ScriptedBackend } from 'resilient-watcher/testing';
 import { describe, expect, onTestFinished, test } from 'vitest';
 
-import { faultyFileSystem } from '../support/faulty-file-system.js';
+import { fsWith } from '../support/intercepted-fs.js';
 import { outcomeOf } from '../support/outcome-of.js';
 import { realIo } from '../support/real-io.js';
 import { temporaryDirectory } from '../support/temporary-directory.js';
@@ -122,7 +122,7 @@ describe('contents that cannot be a secret are rejected, and the last good one s
 });
 
 test('a signal ends waiting also while the file system does not answer, and before anything has begun', async () => {
-  const fs = faultyFileSystem(() => new Promise(() => undefined), { sync: false });
+  const fs = fsWith({ each: () => new Promise(() => undefined) }, 'unknown');
   const { secret } = openSecret({ fs });
   const stopping = new AbortController();
   const waiting = [secret.ready(stopping.signal), secret.changed({ signal: stopping.signal })];

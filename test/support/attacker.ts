@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 
 import type { FileSystem } from '../../src/core/ports/file-system.js';
-import { interceptedFs, type CallName } from './intercepted-fs.js';
+import { fsWith, type CallName } from './intercepted-fs.js';
 
 /** Another user than the one that runs the tests. */
 export const STRANGER = 65_534;
@@ -31,9 +31,11 @@ export class StrikingFileSystem {
   }
 
   get port(): FileSystem {
-    return interceptedFs(({ name, make }) => {
-      this.count(name);
-      return make();
+    return fsWith({
+      each: ({ name, make }) => {
+        this.count(name);
+        return make();
+      },
     });
   }
 

@@ -1,10 +1,10 @@
-/** `node:fs` with something in between: the calls of a write can be recorded, answered otherwise, or made to fail. */
-import nodeFs, { readlinkSync, statSync, writeFileSync } from 'node:fs';
+/** `node:fs` with something in between: calls can be recorded, answered otherwise, or made to fail. */
+import nodeFs, { readlinkSync, statSync, writeFileSync, type BigIntStats } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
 import type { FileSystem } from '../../src/core/ports/file-system.js';
-import { errno } from './faulty-file-system.js';
+import { errno } from './errno.js';
 import { temporaryDirectory } from './temporary-directory.js';
 
 /** A call by its name without `Sync`. */
@@ -28,18 +28,33 @@ const MOUNT_TABLE = '/proc/self/mountinfo';
 
 const real = nodeFs as unknown as Record<string, (...args: unknown[]) => unknown>;
 
+/** Answers a call, or throws. If it neither answers the call nor makes it, the call is made. */
+export type Intervention = (call: Called) => unknown;
+
+/** By the name of the call; `each` is for all calls without one of their own, except `watch`. */
+export type Interventions = Partial<Record<CallName | 'each', Intervention>>;
+
 /**
- * @param intercept answers a call, or throws. For a call with a callback, its answer may be a promise.
+ * For a call with a callback, the answer may be a promise.
  * @param place reading the mount table is not a call that is intercepted. Or lines of the mount table, or a function
  * that returns the lines at each reading.
  */
-export function interceptedFs(
-  intercept: (call: Called) => unknown,
+export function fsWith(
+  interventions: Interventions,
   place?: Place | readonly string[] | (() => readonly string[]),
 ): FileSystem {
   const isFixed = place === undefined || place === 'hidden' || typeof place === 'function';
   const fixed = isFixed ? MOUNT_TABLE : tableOf(place);
   const reading = new Set<unknown>();
+  const answer = (called: Called, intervene: Intervention | undefined): unknown => {
+    const made = { once: false };
+    const make: Called['make'] = (args) => {
+      made.once = true;
+      return called.make(args);
+    };
+    const answered = intervene?.({ ...called, make });
+    return answered === undefined && !made.once ? called.make() : answered;
+  };
   const now = (name: CallName, isSynchronous: boolean, args: unknown[]): unknown => {
     if (args[0] === MOUNT_TABLE) {
       if (place === 'hidden') throw errno('EACCES', MOUNT_TABLE);
@@ -52,20 +67,23 @@ export function interceptedFs(
       if (name === 'close') reading.delete(args[0]);
       return make();
     }
-    return intercept({ name, args, isSynchronous, make });
+    return answer({ name, args, isSynchronous, make }, interventions[name] ?? interventions.each);
+  };
+  const watch = (...args: unknown[]): unknown => {
+    const make = (others: readonly unknown[] = args): unknown => real['watch']?.(...others);
+    return answer({ name: 'watch', args, isSynchronous: true, make }, interventions.watch);
   };
   return new Proxy(nodeFs, {
     get(_, property) {
       const name = String(property);
-      // It has no answer.
-      if (name === 'watch') return nodeFs.watch;
+      if (name === 'watch') return interventions.watch ? watch : nodeFs.watch;
       if (name.endsWith('Sync')) {
         return (...args: unknown[]) => now(name.slice(0, -'Sync'.length) as CallName, true, args);
       }
       return (...args: unknown[]) => {
         const done = args.pop() as (error: unknown, answer?: unknown) => void;
-        const answer = new Promise((resolve) => resolve(now(name as CallName, false, args)));
-        answer.then((value) => done(null, value), done);
+        const answered = new Promise((resolve) => resolve(now(name as CallName, false, args)));
+        answered.then((value) => done(null, value), done);
       };
     },
   });
@@ -89,21 +107,18 @@ export function deviceHere(): string {
   return `${major}:${minor}`;
 }
 
-/** Some calls otherwise, by name. */
-export function fsWith(
-  calls: Partial<Record<CallName, (call: Called) => unknown>>,
-  place?: Place,
-): FileSystem {
-  return interceptedFs((call) => (calls[call.name] ?? (({ make }: Called) => make()))(call), place);
-}
-
-/** A file system on which no call is synchronous. */
-export function slowFs(calls: Partial<Record<CallName, (call: Called) => unknown>> = {}): FileSystem {
-  return fsWith(calls, 'remote');
-}
-
 /** The path by name, of one that leads through an open descriptor. */
 export function withoutDescriptor<T>(path: T): T {
   if (typeof path !== 'string') return path;
   return path.replace(/^\/proc\/self\/fd\/\d+/, (link) => readlinkSync(link)) as T;
+}
+
+/** Changes what `lstat` and `fstat` say; only `lstat` knows the path. */
+export function statsWith(change: (stat: BigIntStats, path?: string) => void): Interventions {
+  const changed = ({ name, args: [path], make }: Called): unknown => {
+    const stat = make() as BigIntStats | undefined;
+    if (stat) change(stat, name === 'lstat' ? String(path) : undefined);
+    return stat;
+  };
+  return { lstat: changed, fstat: changed };
 }

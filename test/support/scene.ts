@@ -1,4 +1,4 @@
-import { chmodSync, statSync } from 'node:fs';
+import { chmodSync, mkdirSync, renameSync, statSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
 
 import {
@@ -73,6 +73,22 @@ export abstract class Scene {
   /** A path below `root`. */
   at(path: string): string {
     return join(this.root, path);
+  }
+
+  /** Creates a directory with files that were written an hour ago, with its name as their text. */
+  writeOld(directory: string, names: readonly string[]): void {
+    mkdirSync(this.at(directory));
+    const anHourAgo = Date.now() / 1e3 - 3_600;
+    for (const path of names.map((name) => this.at(`${directory}/${name}`))) {
+      writeFileSync(path, directory);
+      utimesSync(path, anHourAgo, anHourAgo);
+    }
+  }
+
+  /** Replaces a link, or creates it. */
+  relink(name: string, target: string): void {
+    symlinkSync(target, this.at('next'));
+    renameSync(this.at('next'), this.at(name));
   }
 
   /** Changes the mode of a file, in a later tick of the clock of its file system than its last change. */

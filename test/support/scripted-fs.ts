@@ -1,14 +1,8 @@
 import { closeSync } from 'node:fs';
 
 import type { FileSystem } from '../../src/core/ports/file-system.js';
-import { errno } from './faulty-file-system.js';
-import {
-  interceptedFs,
-  withoutDescriptor,
-  type Called,
-  type CallName,
-  type Place,
-} from './intercepted-fs.js';
+import { errno } from './errno.js';
+import { fsWith, withoutDescriptor, type Called, type CallName, type Place } from './intercepted-fs.js';
 
 /** What happens at a call. */
 export type Fault =
@@ -67,7 +61,7 @@ export class ScriptedFs {
 
   constructor(script: Script = {}, place?: Place) {
     this.#script = script;
-    this.fs = interceptedFs((call) => this.#answer(call), place);
+    this.fs = fsWith({ each: (call) => this.#answer(call) }, place);
   }
 
   /** Whether the script has struck. */

@@ -13,7 +13,8 @@ import {
 } from 'resilient-watcher';
 import { FakeClock, mintTestToken } from 'resilient-watcher/testing';
 import { expect, onTestFinished, test } from 'vitest';
-import { slowFs } from '../support/intercepted-fs.js';
+
+import { fsWith } from '../support/intercepted-fs.js';
 import { temporaryDirectory } from '../support/temporary-directory.js';
 
 /** Does not answer before the test has ended; of one mount there is one call at a time, no matter who makes it. */
@@ -34,7 +35,7 @@ async function probe(component: ComponentHandle): Promise<(path: string) => Prom
 
 test('a file system that never answers the first check is reported by /livez after three intervals', async () => {
   const clock = new FakeClock();
-  const fs = slowFs({ lstat: noAnswer });
+  const fs = fsWith({ lstat: noAnswer }, 'remote');
   const path = join(temporaryDirectory(), 'file');
   const watcher = new ResilientWatcher(path, { fs, clock, resyncIntervalMs: INTERVAL_MS });
   onTestFinished(() => watcher.close());

@@ -6,7 +6,7 @@ import { FakeTokenClient, mintTestToken } from 'resilient-watcher/testing';
 import { describe, expect, test } from 'vitest';
 
 import { Outcome } from '../../src/core/scheduling/outcome.js';
-import { slowFs } from '../support/intercepted-fs.js';
+import { fsWith } from '../support/intercepted-fs.js';
 import { DAY, HOUR, MINUTE, refresherScene, SECOND } from '../support/refresher-scene.js';
 
 const boom = new Error('ECONNREFUSED 10.0.0.1:443');
@@ -235,7 +235,7 @@ describe('a token file that cannot be watched or read never affects the token', 
 
   test('one that gives no answer is reported as unreadable, and what it holds is used once it does', async () => {
     const answer = new Outcome<undefined>();
-    const fs = slowFs({ lstat: ({ make }) => answer.promise.then(() => make()) });
+    const fs = fsWith({ lstat: ({ make }) => answer.promise.then(() => make()) }, 'remote');
     const { refresher, clock, client, mints, events } = refresherScene({ fs });
     const started = refresher.start();
     await clock.advance(10 * SECOND);

@@ -5,7 +5,7 @@ import { ClosedError, type TokenRefresherOptions } from 'resilient-watcher';
 import { describe, expect, test } from 'vitest';
 
 import { Outcome } from '../../src/core/scheduling/outcome.js';
-import { slowFs } from '../support/intercepted-fs.js';
+import { fsWith } from '../support/intercepted-fs.js';
 import { DAY, HOUR, MINUTE, refresherScene, SECOND } from '../support/refresher-scene.js';
 
 const boom = new Error('ECONNREFUSED 10.0.0.1:443');
@@ -93,7 +93,11 @@ describe('the end', () => {
     ['while it waits', () => ({}), () => {}],
     ['during a mint', () => ({}), ({ client }) => client.script({ delayMs: Infinity })],
     ['between two attempts', () => ({}), ({ client }) => client.script({ error: boom })],
-    ['while the file system hangs', () => ({ fs: slowFs({ lstat: () => new Promise(() => {}) }) }), () => {}],
+    [
+      'while the file system hangs',
+      () => ({ fs: fsWith({ lstat: () => new Promise(() => {}) }, 'remote') }),
+      () => {},
+    ],
     ['without native watching', () => ({}), ({ projected }) => projected.backend.refuse(boom)],
     ['between two deliveries', () => ({ sinks: [() => Promise.reject(boom)] }), () => {}],
     [

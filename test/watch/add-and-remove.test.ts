@@ -8,7 +8,8 @@ import { ResilientWatcher, type Change, type ResilientWatcherOptions } from 'res
 import { FakeClock, KubeletVolume, ScriptedBackend } from 'resilient-watcher/testing';
 import { describe, expect, onTestFinished, test } from 'vitest';
 
-import { errno, faultyFileSystem } from '../support/faulty-file-system.js';
+import { errno } from '../support/errno.js';
+import { fsWith } from '../support/intercepted-fs.js';
 import { rounds } from '../support/rounds.js';
 import { temporaryDirectory } from '../support/temporary-directory.js';
 
@@ -175,8 +176,10 @@ describe('a group that changes while it is watched', () => {
       string,
     ];
     let isDenied = false;
-    const fs = faultyFileSystem((name, [path]) => {
-      if (isDenied && name === 'lstat' && path === a) throw errno('EACCES', a);
+    const fs = fsWith({
+      each: ({ name, args: [path] }) => {
+        if (isDenied && name === 'lstat' && path === a) throw errno('EACCES', a);
+      },
     });
     const { watcher, backend, clock } = await start([a], { fs, resyncIntervalMs: 0 });
     const unreadable: string[] = [];
@@ -358,8 +361,10 @@ describe('a tree that changes while it is watched', () => {
 
   test('what cannot be read any more is removed with what was known of it', async () => {
     const closed = new Set<unknown>();
-    const fs = faultyFileSystem((name, [path]) => {
-      if (name === 'readdir' && closed.has(path)) throw errno('EACCES', String(path));
+    const fs = fsWith({
+      each: ({ name, args: [path] }) => {
+        if (name === 'readdir' && closed.has(path)) throw errno('EACCES', String(path));
+      },
     });
     const { watcher, changes, root, clock, backend } = await startTree(KEYS, { recursive: true, fs });
     const readable: unknown[] = [];

@@ -1,5 +1,14 @@
 /** A file that is replaced or written all the time, beside others: it is always there, so it is in the first report. */
-import { appendFileSync, lstatSync, renameSync, rmSync, utimesSync, writeFileSync } from 'node:fs';
+import {
+  appendFileSync,
+  lstatSync,
+  mkdirSync,
+  renameSync,
+  rmSync,
+  symlinkSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs';
 import { join } from 'node:path';
 
 import {
@@ -11,7 +20,8 @@ import {
 import { FakeClock } from 'resilient-watcher/testing';
 import { expect, onTestFinished, test } from 'vitest';
 
-import { fsWith, slowFs, type Called } from '../support/intercepted-fs.js';
+import { fsWith, type Called } from '../support/intercepted-fs.js';
+import { ScriptedScene } from '../support/scripted-scene.js';
 import { temporaryDirectory } from '../support/temporary-directory.js';
 
 const LONG_AGO = Date.now() / 1_000 - 1_000_000;
@@ -107,7 +117,7 @@ test.each(Object.entries(TARGETS))(
     let left = 2;
     const lstat = ({ args, make }: Called): unknown =>
       String(args[0]) === place.busy && (left -= 1) >= 0 ? undefined : make();
-    const fs = slowFs({ lstat });
+    const fs = fsWith({ lstat }, 'remote');
     const target = targetIn(place);
     const { watcher, reported } = watch(target, new FakeClock(Date.now()), fs);
     await watcher.start();
@@ -202,3 +212,27 @@ test.each(Object.keys(TARGETS))(
     expect(startMs).toBeLessThan(1_000);
   },
 );
+
+test('a busy log does not delay the other files of a directory whose link is retargeted', async () => {
+  const scene = new ScriptedScene();
+  for (const directory of ['r1', 'r2']) {
+    mkdirSync(scene.at(directory));
+    for (const name of ['a', 'log', `in-${directory}`])
+      writeFileSync(scene.at(`${directory}/${name}`), directory);
+  }
+  symlinkSync('r1', scene.at('current'));
+  await scene.watch(scene.at('current'));
+  scene.takeChanges();
+  symlinkSync('r2', scene.at('next'));
+  renameSync(scene.at('next'), scene.at('current'));
+  const later = Date.now() / 1_000 + 1;
+  for (let count = 0; count < 10; count += 1) {
+    appendFileSync(scene.at('r2/log'), '.');
+    utimesSync(scene.at('r2/log'), later, later + count);
+    await scene.hint(scene.at(count === 0 ? 'current' : 'r2/log'));
+    await scene.pass(20);
+  }
+  expect(scene.takeChanges()).toMatchObject([{ keys: '+in-r2 ~a -in-r1', files: { a: 'r2' } }]);
+  await scene.pass(50);
+  expect(scene.takeChanges()).toMatchObject([{ keys: '+ ~log -', files: { log: 'r2..........' } }]);
+});

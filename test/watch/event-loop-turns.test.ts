@@ -1,5 +1,5 @@
 /** Hundreds of links in one target: the event loop has its turns while all of them are looked up, listened to and left. */
-import nodeFs, { mkdirSync, renameSync, symlinkSync, writeFileSync } from 'node:fs';
+import { mkdirSync, renameSync, symlinkSync, writeFileSync, type FSWatcher } from 'node:fs';
 import { join } from 'node:path';
 
 import { ResilientWatcher } from 'resilient-watcher';
@@ -7,7 +7,7 @@ import { KubeletVolume } from 'resilient-watcher/testing';
 import { expect, test } from 'vitest';
 
 import type { FileSystem } from '../../src/core/ports/file-system.js';
-import { interceptedFs } from '../support/intercepted-fs.js';
+import { fsWith, type Intervention } from '../support/intercepted-fs.js';
 import { some } from '../support/rounds.js';
 import { temporaryDirectory } from '../support/temporary-directory.js';
 
@@ -30,13 +30,9 @@ function countingFs(): { readonly fs: FileSystem; readonly counts: { most: numbe
     const end = performance.now() + CALL_MS;
     while (performance.now() < end);
   };
-  const intercepted = interceptedFs(({ make }) => {
+  const watch: Intervention = ({ make }) => {
     count();
-    return make();
-  });
-  const watch = (...args: Parameters<typeof nodeFs.watch>): nodeFs.FSWatcher => {
-    count();
-    const native = nodeFs.watch(...args);
+    const native = make() as FSWatcher;
     const close = native.close.bind(native);
     return Object.assign(native, {
       close() {
@@ -45,10 +41,7 @@ function countingFs(): { readonly fs: FileSystem; readonly counts: { most: numbe
       },
     });
   };
-  const fs = new Proxy(intercepted, {
-    get: (target, name) => (name === 'watch' ? watch : (target[name as keyof FileSystem] as unknown)),
-  });
-  return { fs, counts };
+  return { fs: fsWith({ each: count, watch }), counts };
 }
 
 const names = Array.from({ length: LINKS }, (_, index) => `k${index}`);

@@ -2,17 +2,17 @@
 import { linkSync, mkdirSync, readdirSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
-import { ResilientWatcher } from 'resilient-watcher';
+import { ResilientWatcher, type FileSystem } from 'resilient-watcher';
 import { ScriptedBackend } from 'resilient-watcher/testing';
 import { expect, onTestFinished, test } from 'vitest';
 
-import { interceptedFs } from '../support/intercepted-fs.js';
+import { fsWith } from '../support/intercepted-fs.js';
 import { temporaryDirectory } from '../support/temporary-directory.js';
 
 const fold = (name: string): string => name.normalize().toLowerCase();
 
 /** Lookups fold names below the root; listings show what is on the disk. */
-function foldingFs(root: string): ReturnType<typeof interceptedFs> {
+function foldingFs(root: string): FileSystem {
   const onDisk = (path: unknown): unknown => {
     if (typeof path !== 'string' || !path.startsWith(`${root}/`)) return path;
     let at = root;
@@ -22,7 +22,7 @@ function foldingFs(root: string): ReturnType<typeof interceptedFs> {
     }
     return at;
   };
-  return interceptedFs(({ args: [path, ...rest], make }) => make([onDisk(path), ...rest]));
+  return fsWith({ each: ({ args: [path, ...rest], make }) => make([onDisk(path), ...rest]) });
 }
 
 const CASES: readonly (readonly [string, string, string])[] = [

@@ -4,11 +4,12 @@ import { join } from 'node:path';
 
 import { ResilientWatcher, type ResilientWatcherOptions } from 'resilient-watcher';
 import { FakeClock, KubeletVolume } from 'resilient-watcher/testing';
-import { describe, expect, onTestFinished, test } from 'vitest';
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
 
 import { errorCodeOf } from '../../src/core/errors/errors.js';
-import { errno } from '../support/faulty-file-system.js';
-import { deviceHere, interceptedFs, type Called, type Place } from '../support/intercepted-fs.js';
+import { errno } from '../support/errno.js';
+import { deviceHere, fsWith, type Called, type Place } from '../support/intercepted-fs.js';
+import { ScriptedScene } from '../support/scripted-scene.js';
 import { temporaryDirectory } from '../support/temporary-directory.js';
 
 const targets: Record<string, [(volume: string) => string | string[], ResilientWatcherOptions?]> = {
@@ -36,7 +37,7 @@ class Server {
   readonly fs;
 
   constructor(place: Place | (() => readonly string[])) {
-    this.fs = interceptedFs((call) => this.#answer(call), place);
+    this.fs = fsWith({ each: (call) => this.#answer(call) }, place);
     onTestFinished(() => this.revive());
   }
 
@@ -323,4 +324,20 @@ describe('in a mount table with mounts on mounts', () => {
     };
     await expect.poll(synchronousCalls).toEqual([]);
   });
+});
+
+test('a target that is missing is polled once a file server is mounted where it is looked for', async () => {
+  const scene = new ScriptedScene();
+  const table = ['1 1 0:1 / / rw - ext4 disk rw'];
+  const fs = fsWith({ each: ({ make }) => make() }, () => table);
+  Object.assign(scene.backend, { needsKernelEvents: true });
+  await scene.watch(scene.file, { fs });
+  expect(scene.watcher.status().backend).toBe('scripted');
+  table.push(`2 1 ${deviceHere()} / ${scene.root} rw - nfs4 server rw`);
+  // The table is read at most every 100 ms of the real time.
+  await vi.waitFor(async () => {
+    await scene.hint();
+    expect(scene.watcher.status().backend).toBe('poll');
+  });
+  expect(scene.events.at(-1)).toBe('degraded: ERR_BACKEND_NO_EVENTS');
 });

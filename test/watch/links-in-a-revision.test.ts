@@ -5,7 +5,8 @@ import { basename, dirname } from 'node:path';
 import { KubeletVolume } from 'resilient-watcher/testing';
 import { expect, test } from 'vitest';
 
-import { errno, faultyFileSystem, type Fault } from '../support/faulty-file-system.js';
+import { errno } from '../support/errno.js';
+import { fsWith, type Intervention } from '../support/intercepted-fs.js';
 import type { SceneOptions } from '../support/scene.js';
 import { ScriptedScene } from '../support/scripted-scene.js';
 
@@ -32,10 +33,10 @@ test('it changes with the other volume, even if what it led to is still there', 
 });
 
 test('it is not removed because its target cannot be looked up', async () => {
-  let fault: Fault | undefined;
-  const { scene, other } = await watched({ fs: faultyFileSystem((...call) => fault?.(...call)) });
+  let fault: Intervention | undefined;
+  const { scene, other } = await watched({ fs: fsWith({ each: (call) => fault?.(call) }) });
   other.publish({ key: 'two' });
-  fault = (name, [path]) => {
+  fault = ({ name, args: [path] }) => {
     if (name === 'lstat' && path === other.directory) throw errno('EIO', path);
   };
   await scene.hint();
@@ -130,9 +131,9 @@ test.each(TARGETS)('it is followed when a directory on its way becomes a link: %
 test.each(['a volume', 'a tree'] as const)(
   'all of them are listened to again after one could not be looked up: %s',
   async (what) => {
-    let fault: Fault | undefined;
+    let fault: Intervention | undefined;
     const recursive = what === 'a tree' || undefined;
-    const fs = faultyFileSystem((...call) => fault?.(...call));
+    const fs = fsWith({ each: (call) => fault?.(call) });
     const { scene, other } = await watched({ fs, recursive });
     const last = scene.at('last');
     writeFileSync(last, 'one');
@@ -141,7 +142,7 @@ test.each(['a volume', 'a tree'] as const)(
     await scene.comesTo('linked=one mine=one own=1');
     await scene.pass(5_000);
     await scene.hint();
-    fault = (name, [path]) => {
+    fault = ({ name, args: [path] }) => {
       if (name === 'lstat' && path === other.directory) throw errno('EIO', path);
     };
     await scene.hint(other.directory);

@@ -2,16 +2,19 @@ import { mkdirSync, symlinkSync, unlinkSync, writeFileSync } from 'node:fs';
 
 import { expect, test } from 'vitest';
 
-import { errno, faultyFileSystem } from '../support/faulty-file-system.js';
+import { errno } from '../support/errno.js';
+import { fsWith } from '../support/intercepted-fs.js';
 import { ScriptedScene } from '../support/scripted-scene.js';
 
 test('a directory in a tree is not listened to while it is unreadable, nor what is below it', async () => {
   const scene = new ScriptedScene();
   mkdirSync(scene.at('closed/below'), { recursive: true });
   let isClosed = false;
-  const fs = faultyFileSystem((name, [path]) => {
-    const isThere = name === 'readdir' ? path === scene.at('closed') : String(path).includes('closed/');
-    if (isClosed && isThere) throw errno('EACCES', String(path));
+  const fs = fsWith({
+    each: ({ name, args: [path] }) => {
+      const isThere = name === 'readdir' ? path === scene.at('closed') : String(path).includes('closed/');
+      if (isClosed && isThere) throw errno('EACCES', String(path));
+    },
   });
   await scene.watch(scene.root, { recursive: true, fs });
   const listened = (): string[] =>
@@ -40,9 +43,11 @@ test.each([
   symlinkSync(outside.at('d'), scene.at('directory'));
   symlinkSync(outside.at('d/file'), scene.at('file'));
   let isBroken = false;
-  const fs = faultyFileSystem((name, [path]) => {
-    if (isBroken && name === call && String(path).startsWith(outside.at('d')))
-      throw errno(code, String(path));
+  const fs = fsWith({
+    each: ({ name, args: [path] }) => {
+      if (isBroken && name === call && String(path).startsWith(outside.at('d')))
+        throw errno(code, String(path));
+    },
   });
   await scene.watch(scene.root, { recursive: { followLinks: true }, fs });
   await scene.reports('directory/file=kept file=kept');

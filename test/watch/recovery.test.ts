@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import type { ResilientWatcherOptions } from 'resilient-watcher';
 import { expect, test } from 'vitest';
 
-import { errno } from '../support/faulty-file-system.js';
+import { errno } from '../support/errno.js';
 import { ScriptedScene } from '../support/scripted-scene.js';
 
 /** A watcher of a path, which has not been started. */

@@ -1,11 +1,14 @@
-/** A link in whose place something else is put during a check, or the reverse. */
+/** A link or a directory that is replaced or renamed while it is read, whichever call that happens at. */
 import { mkdirSync, renameSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs';
+import { dirname } from 'node:path';
 
+import { KubeletVolume } from 'resilient-watcher/testing';
 import { expect, test } from 'vitest';
 
 import { forEachCallOfCheck } from '../support/each-call.js';
-import { faultyFileSystem } from '../support/faulty-file-system.js';
+import { fsWith } from '../support/intercepted-fs.js';
 import type { SceneOptions } from '../support/scene.js';
+import { ScriptedScene } from '../support/scripted-scene.js';
 
 const TARGETS: Record<string, [paths: readonly string[], options?: SceneOptions]> = {
   'a file': [['root/link']],
@@ -36,11 +39,13 @@ test.each(cases)(
           utimesSync(scene.at('next'), 1, 1);
           renameSync(scene.at('next'), scene.at('root/link'));
         };
-        return faultyFileSystem(
-          () => {
-            if (isTheOne()) replace();
+        return fsWith(
+          {
+            each: () => {
+              if (isTheOne()) replace();
+            },
           },
-          { sync },
+          sync ? undefined : 'unknown',
         );
       },
       verify: (scene, { at, isReached }) => {
@@ -51,5 +56,45 @@ test.each(cases)(
         if (isReached) expect(reported, `at call ${at}`).toEqual([expect.arrayContaining(['after'])]);
       },
     });
+  },
+);
+
+const FILES = ['a', 'd/b', 'd/e/c'];
+const WHOLE = 'a=text d/b=text d/e/c=text v/key=text';
+
+test.each([1, 2, 5])(
+  'a tree is reported whole although a directory above it is renamed away for %i calls of the first look',
+  async (lasting) => {
+    for (let at = 1, isReached = true; isReached; at += 1) {
+      const scene = new ScriptedScene();
+      for (const path of FILES.map((name) => scene.at(`above/tree/${name}`))) {
+        mkdirSync(dirname(path), { recursive: true });
+        writeFileSync(path, 'text');
+        utimesSync(path, 1, 1);
+      }
+      new KubeletVolume(scene.at('above/tree/v')).publish({ key: 'text' });
+      let calls = 0;
+      const fs = fsWith({
+        each: ({ make }) => {
+          calls += 1;
+          if (calls === at) renameSync(scene.at('above'), scene.at('away'));
+          try {
+            return make();
+          } finally {
+            if (calls === at + lasting - 1) renameSync(scene.at('away'), scene.at('above'));
+          }
+        },
+      });
+      await scene.watch(scene.at('above/tree'), { fs, recursive: true, missingGraceMs: 0 });
+      isReached = calls >= at + lasting - 1;
+      calls = Infinity;
+      if (isReached) {
+        await scene.hint(scene.at('above'));
+        await scene.pass(1_000);
+        const firstAndLast = [scene.reported[0], scene.reported.at(-1)];
+        expect(firstAndLast, `at call ${at}`).toEqual([WHOLE, WHOLE]);
+      }
+      await scene.watcher.close();
+    }
   },
 );

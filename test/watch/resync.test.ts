@@ -7,8 +7,7 @@ import { expect, onTestFinished, test } from 'vitest';
 import { nextTurn } from '../../src/core/scheduling/event-loop.js';
 import { operations } from '../../src/core/telemetry/telemetry.js';
 import { tickEvery } from '../../src/watch/ticker.js';
-import { faultyFileSystem } from '../support/faulty-file-system.js';
-import { slowFs } from '../support/intercepted-fs.js';
+import { fsWith } from '../support/intercepted-fs.js';
 import { openScene } from '../support/open-scene.js';
 import { ScriptedScene } from '../support/scripted-scene.js';
 
@@ -95,10 +94,12 @@ test('what appears while a resync looks again is reported because of its event',
 test('a file that each look of a resync finds changed is reported, without any event', async () => {
   const scene = new ScriptedScene();
   let version = 0;
-  const fs = faultyFileSystem((name, [path]) => {
-    if (name !== 'open' || path !== scene.file || version === 0) return;
-    version += 1;
-    writeFileSync(scene.file, `${version}`);
+  const fs = fsWith({
+    each: ({ name, args: [path] }) => {
+      if (name !== 'open' || path !== scene.file || version === 0) return;
+      version += 1;
+      writeFileSync(scene.file, `${version}`);
+    },
   });
   writeFileSync(scene.file, '0');
   await scene.watch(scene.file, { fs, resyncIntervalMs: 5_000, maxSettleMs: 1_000 });
@@ -112,7 +113,7 @@ test('a check that is asked for while a resync looks still checks everything', a
   const scene = new ScriptedScene();
   // Larger than what a resync verifies.
   for (let number = 0; number < 1_200; number += 1) writeFileSync(scene.at(`f${number}`), 'old');
-  const fs = slowFs();
+  const fs = fsWith({}, 'remote');
   const watcher = scene.create(scene.root, { fs, resyncIntervalMs: 5_000 });
   scene.record();
   await watcher.start();

@@ -5,13 +5,13 @@
 import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
-import { credentials, ResilientWatcher, TokenFile, SecretFile } from 'resilient-watcher';
+import { credentials, ResilientWatcher, SecretFile, TokenFile } from 'resilient-watcher';
 import { ConfigLoader, FileProvider, VolumeProvider } from 'resilient-watcher/config';
 import { FakeClock, KubeletVolume } from 'resilient-watcher/testing';
 import { TlsFiles } from 'resilient-watcher/tls';
 import { describe, expect, onTestFinished, test } from 'vitest';
 
-import { interceptedFs, type Called } from '../support/intercepted-fs.js';
+import { fsWith, type Called } from '../support/intercepted-fs.js';
 import { temporaryDirectory } from '../support/temporary-directory.js';
 
 const ROOT = '1 0 8:1 / / rw - ext4 device rw';
@@ -21,10 +21,7 @@ const LINUX = process.platform === 'linux';
 class MountTable {
   #lines: string[] = [];
 
-  readonly fs = interceptedFs(
-    ({ make }: Called) => make(),
-    () => [ROOT, ...this.#lines],
-  );
+  readonly fs = fsWith({ each: ({ make }: Called) => make() }, () => [ROOT, ...this.#lines]);
 
   mount(root: string, point: string): void {
     this.#lines.push(`${this.#lines.length + 2} 1 8:1 ${root} ${point} rw - ext4 device rw`);

@@ -1,10 +1,11 @@
-import { chmodSync, mkdirSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs';
+import { chmodSync, mkdirSync, renameSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
 import { KubeletVolume } from 'resilient-watcher/testing';
 import { describe, expect, test } from 'vitest';
 
-import { errno, faultyFileSystem } from '../support/faulty-file-system.js';
+import { errno } from '../support/errno.js';
+import { fsWith } from '../support/intercepted-fs.js';
 import { openScene, type SceneKind } from '../support/open-scene.js';
 import type { Scene, SceneOptions } from '../support/scene.js';
 import { ScriptedScene } from '../support/scripted-scene.js';
@@ -85,11 +86,13 @@ test.each([true, false])(
   'a new directory leads to a check of that directory alone, synchronous: %s',
   async (sync) => {
     const scanned: string[] = [];
-    const fs = faultyFileSystem(
-      (name, [path]) => {
-        if (name === 'readdir') scanned.push(String(path));
+    const fs = fsWith(
+      {
+        each: ({ name, args: [path] }) => {
+          if (name === 'readdir') scanned.push(String(path));
+        },
       },
-      { sync },
+      sync ? undefined : 'unknown',
     );
     const scene = open(new ScriptedScene());
     write(scene, 'a/b');
@@ -107,8 +110,10 @@ test('a file that cannot be read at present keeps its content, and is `unreadabl
   write(scene, 'x', 'one');
   write(scene, 'y', 'one');
   let left = Infinity;
-  const fs = faultyFileSystem((name, [path]) => {
-    if (name === 'open' && left <= 0) throw errno('EMFILE', String(path));
+  const fs = fsWith({
+    each: ({ name, args: [path] }) => {
+      if (name === 'open' && left <= 0) throw errno('EMFILE', String(path));
+    },
   });
   await watchTree(scene, { fs });
   const text = (key: string): string => String(scene.watcher.current?.files.get(key)?.content);
@@ -128,8 +133,10 @@ test('a file without read permission is compared by identity, and its content is
   const secret = join(treeOf(scene), 'secret');
   write(scene, 'secret');
   let isDenied = true;
-  const fs = faultyFileSystem((name, [path]) => {
-    if (name === 'open' && isDenied && path === secret) throw errno('EACCES', secret);
+  const fs = fsWith({
+    each: ({ name, args: [path] }) => {
+      if (name === 'open' && isDenied && path === secret) throw errno('EACCES', secret);
+    },
   });
   await watchTree(scene, { fs });
   const contents: unknown[] = [];
@@ -176,8 +183,10 @@ test('above a limit keeps digests or identities of all its files, and warns once
 
 test('a resync that finds a difference has verified everything else once', async () => {
   const asked: string[] = [];
-  const fs = faultyFileSystem((name, [path]) => {
-    if (name === 'lstat') asked.push(String(path));
+  const fs = fsWith({
+    each: ({ name, args: [path] }) => {
+      if (name === 'lstat') asked.push(String(path));
+    },
   });
   const scene = open(new ScriptedScene());
   for (const name of ['one/a', 'two/b']) placeFile(join(treeOf(scene), name), '1', scene.root);
@@ -198,8 +207,10 @@ test('a resync that finds a difference has verified everything else once', async
 test('at the start, how often a directory is listed does not depend on how deep it is', async () => {
   const listsOfEach = async (depth: number): Promise<number> => {
     let lists = 0;
-    const fs = faultyFileSystem((name) => {
-      if (name === 'readdir') lists += 1;
+    const fs = fsWith({
+      each: ({ name }) => {
+        if (name === 'readdir') lists += 1;
+      },
     });
     const scene = open(new ScriptedScene());
     write(scene, join(...Array<string>(depth).fill('d'), 'file'), 'text');
@@ -208,4 +219,26 @@ test('at the start, how often a directory is listed does not depend on how deep 
     return lists / (depth + 1);
   };
   expect(await listsOfEach(40)).toBeLessThan(2 * (await listsOfEach(5)));
+});
+
+test('the files of a volume in a tree are gone when its link leads to a file', async () => {
+  const scene = new ScriptedScene();
+  mkdirSync(scene.at('d/e'), { recursive: true });
+  for (const key of ['a', 'd/e/a']) writeFileSync(scene.at(key), key);
+  await scene.watch(scene.root, { recursive: true });
+  // For the watcher, and for a look that remembers nothing.
+  const shown = async (): Promise<string[][]> =>
+    [await scene.watcher.snapshot(), scene.watcher.current].map((each) =>
+      [...(each?.files.keys() ?? [])].sort(),
+    );
+  scene.volume.publish({ key: '1' });
+  await scene.settle();
+  const whole = ['a', 'd/e/a', 'volume/key'];
+  expect(await shown()).toEqual([whole, whole]);
+  writeFileSync(scene.at('volume/file'), 'no directory');
+  symlinkSync('file', scene.at('volume/next'));
+  renameSync(scene.at('volume/next'), scene.at('volume/..data'));
+  await scene.settle();
+  const left = ['a', 'd/e/a'];
+  expect(await shown()).toEqual([left, left]);
 });

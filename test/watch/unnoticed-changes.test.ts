@@ -1,10 +1,10 @@
-/** Two changes within one tick of the clock of the file system, of which a hint tells only the first. */
-import type { BigIntStats } from 'node:fs';
-import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
+/** Changes that no hint, or no timestamp, tells of: the next look, or a resync, finds them. */
+import { mkdirSync, rmSync, utimesSync, writeFileSync, type BigIntStats } from 'node:fs';
 
 import type { FileSystem } from 'resilient-watcher';
 import { expect, test } from 'vitest';
 
+import { errno } from '../support/errno.js';
 import { fsWith, type Called } from '../support/intercepted-fs.js';
 import { ScriptedScene } from '../support/scripted-scene.js';
 
@@ -87,5 +87,47 @@ test.each(
     await scene.pass(10_000);
     const [state] = scene.watcher.current?.files.values() ?? [];
     expect(String(state?.content)).toBe('two');
+  },
+);
+
+test.each([
+  ['a part of a tree that could not be read', 'readdir', 'd', ['d/file', 'file']],
+  ['an entry of a tree that could not be looked up', 'lstat', 'late', ['file', 'late']],
+])('%s at first is found by a resync', async (_, call, faulty, files) => {
+  const scene = new ScriptedScene();
+  mkdirSync(scene.at('d'));
+  for (const name of files) writeFileSync(scene.at(name), 'text');
+  let isFaulty = true;
+  const fs = fsWith({
+    each: ({ name, args: [path] }) => {
+      if (isFaulty && name === call && path === scene.at(faulty)) throw errno('EIO', scene.at(faulty));
+    },
+  });
+  await scene.watch(scene.root, { recursive: true, fs, resyncIntervalMs: 5_000 });
+  // Longer than a directory is listed again only because it has changed.
+  await scene.pass(11_000);
+  isFaulty = false;
+  await scene.pass(6_000);
+  expect(scene.reported.at(-1)).toBe(files.map((name) => `${name}=text`).join(' '));
+});
+
+test.each(['a file', 'a file of a directory', 'a file of a tree'])(
+  '%s that is overwritten with as many bytes, and gets its old time back, has changed',
+  async (kind) => {
+    const scene = new ScriptedScene();
+    const path = scene.at('d/f');
+    mkdirSync(scene.at('d'));
+    writeFileSync(path, 'one');
+    utimesSync(path, 1_000, 1_000);
+    await scene.watch(kind === 'a file' ? path : scene.at('d'), { recursive: kind === 'a file of a tree' });
+    const shown = (text: string): string => (kind === 'a file' ? text : `f=${text}`);
+    await scene.reports(shown('one'));
+    // From now on, a file that looks the same is not read again.
+    await scene.pass(5_000);
+    await scene.hint();
+    writeFileSync(path, 'two');
+    utimesSync(path, 1_000, 1_000);
+    await scene.hint();
+    await scene.comesTo(shown('two'));
   },
 );

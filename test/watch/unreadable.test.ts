@@ -3,13 +3,18 @@ import { execFileSync } from 'node:child_process';
 import { mkdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 
-import { ResilientWatcher, TargetError, type ResilientWatcherOptions } from 'resilient-watcher';
+import {
+  ResilientWatcher,
+  TargetError,
+  type FileSystem,
+  type ResilientWatcherOptions,
+} from 'resilient-watcher';
 import { FakeClock, ScriptedBackend } from 'resilient-watcher/testing';
 import { describe, expect, onTestFinished, test } from 'vitest';
 
 import { forEachCallOfCheck } from '../support/each-call.js';
-import { errno, faultyFileSystem, type Fault } from '../support/faulty-file-system.js';
-import { interceptedFs, type Place } from '../support/intercepted-fs.js';
+import { errno } from '../support/errno.js';
+import { fsWith, type Intervention, type Place } from '../support/intercepted-fs.js';
 import type { SceneOptions } from '../support/scene.js';
 import { ScriptedScene } from '../support/scripted-scene.js';
 import { temporaryDirectory } from '../support/temporary-directory.js';
@@ -29,9 +34,9 @@ function watchedFile(options: ResilientWatcherOptions = {}) {
 }
 
 /** Faults that a test switches on. */
-function switchable(): { fs: ReturnType<typeof faultyFileSystem>; set: (fault: Fault | undefined) => void } {
-  let fault: Fault | undefined;
-  return { fs: faultyFileSystem((...call) => fault?.(...call)), set: (next) => (fault = next) };
+function switchable(): { fs: FileSystem; set: (fault: Intervention | undefined) => void } {
+  let fault: Intervention | undefined;
+  return { fs: fsWith({ each: (call) => fault?.(call) }), set: (next) => (fault = next) };
 }
 
 describe('on real files', () => {
@@ -96,17 +101,17 @@ describe('on real files', () => {
 });
 
 describe('with a file system that fails', () => {
-  test.each<[string, Fault, string]>([
-    ['no permission to open', (name, [path]) => denied(name === 'open', path), 'ERR_TARGET_ACCESS'],
+  test.each<[string, Intervention, string]>([
+    ['no permission to open', ({ name, args: [path] }) => denied(name === 'open', path), 'ERR_TARGET_ACCESS'],
     [
       'no permission on the way',
-      (name, [path]) => denied(name === 'lstat' && ends(path, 'app.yaml'), path),
+      ({ name, args: [path] }) => denied(name === 'lstat' && ends(path, 'app.yaml'), path),
       'ERR_TARGET_ACCESS',
     ],
-    ['an I/O error while reading', (name) => fail(name === 'read', 'EIO'), 'ERR_TARGET_IO'],
+    ['an I/O error while reading', ({ name }) => fail(name === 'read', 'EIO'), 'ERR_TARGET_IO'],
     [
       'an I/O error on the way',
-      (name, [path]) => fail(name === 'lstat' && ends(path, 'etc'), 'EIO'),
+      ({ name, args: [path] }) => fail(name === 'lstat' && ends(path, 'etc'), 'EIO'),
       'ERR_TARGET_IO',
     ],
   ])('%s is one error, and heals', async (_, fault, code) => {
@@ -140,7 +145,7 @@ describe('with a file system that fails', () => {
         writeFileSync(scene.at('file'), 'f');
         return names.map((name) => join(scene.volume.directory, name));
       },
-      fs: (isTheOne) => faultyFileSystem((name) => fail(isTheOne() && name !== 'close', 'EIO')),
+      fs: (isTheOne) => fsWith({ each: ({ name }) => fail(isTheOne() && name !== 'close', 'EIO') }),
       change: (scene) => {
         scene.volume.publish({ a: '2', b: '2' });
       },
@@ -157,7 +162,7 @@ describe('with a file system that fails', () => {
     writeFileSync(path, 'good');
     await watcher.start();
     for (const times of [1, 2]) {
-      set((name) => fail(name === 'lstat', 'EIO'));
+      set(({ name }) => fail(name === 'lstat', 'EIO'));
       await settle();
       expect(errors).toHaveLength(times);
       expect(watcher.status().target).toBe('unreadable');
@@ -175,7 +180,7 @@ describe('with a file system that fails', () => {
     const watcher = scene.create(scene.at('volume/key'), options);
     scene.record();
     await watcher.start();
-    set((name, [path]) => denied(name === 'lstat' && ends(path, 'volume'), path));
+    set(({ name, args: [path] }) => denied(name === 'lstat' && ends(path, 'volume'), path));
     await scene.pass(10_000);
     set(undefined);
     // Nobody hears of it, and the old revision stays.
@@ -211,11 +216,16 @@ describe('where the event loop could hang', () => {
     ['hidden', EXT4, 'synchronous'],
   ])('where the mount table says "%s" and statfs %x, calls are %s', async (place, type, calls) => {
     const synchronous: string[] = [];
-    const fs = interceptedFs(({ name, isSynchronous, make }) => {
-      if (name === 'statfs') return { type };
-      if (isSynchronous) synchronous.push(name);
-      return make();
-    }, place);
+    const fs = fsWith(
+      {
+        each: ({ name, isSynchronous, make }) => {
+          if (name === 'statfs') return { type };
+          if (isSynchronous) synchronous.push(name);
+          return make();
+        },
+      },
+      place,
+    );
     const { path, watcher, settle } = watchedFile({ fs });
     writeFileSync(path, 'one');
     await watcher.start();
@@ -230,10 +240,12 @@ describe('where the event loop could hang', () => {
     'a swap to a revision on another file system makes no synchronous calls there',
     async () => {
       const asked: string[] = [];
-      const fs = interceptedFs(
-        ({ name, args, isSynchronous, make }) => {
-          if (isSynchronous && String(args[0]).startsWith('/proc/')) asked.push(name);
-          return make();
+      const fs = fsWith(
+        {
+          each: ({ name, args, isSynchronous, make }) => {
+            if (isSynchronous && String(args[0]).startsWith('/proc/')) asked.push(name);
+            return make();
+          },
         },
         ['1 1 0:1 / / rw - ext4 disk rw', '2 1 0:2 / /proc rw - nfs4 server rw'],
       );
@@ -275,3 +287,22 @@ function denied(when: boolean, path: unknown): void {
 function fail(when: boolean, code: string, path: unknown = ''): void {
   if (when) throw errno(code, String(path));
 }
+
+test('another reason why a target cannot be read is told, too, and `readable` counts from the first one', async () => {
+  const scene = new ScriptedScene();
+  writeFileSync(scene.file, 'text');
+  let code: string | undefined;
+  const fs = fsWith({
+    each: ({ args: [path] }) => {
+      if (code !== undefined && path === scene.file) throw errno(code, scene.file);
+    },
+  });
+  await scene.watch(scene.file, { settleMs: 50, missingGraceMs: 500, fs });
+  const at = scene.clock.monotonic();
+  for (code of ['EACCES', 'EIO', undefined]) await scene.settle();
+  expect(scene.errors).toMatchObject([{ code: 'ERR_TARGET_ACCESS' }, { code: 'ERR_TARGET_IO' }]);
+  expect(scene.events.at(-1)).toMatch(/^readable after /);
+  const unreadableMs = Number(scene.events.at(-1)?.split(' ').at(-1));
+  expect(unreadableMs).toBeGreaterThan(2_000);
+  expect(unreadableMs).toBeLessThanOrEqual(scene.clock.monotonic() - at);
+});

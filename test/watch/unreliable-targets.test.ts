@@ -6,8 +6,7 @@ import type { ResilientWatcherOptions } from 'resilient-watcher';
 import { ScriptedBackend } from 'resilient-watcher/testing';
 import { expect, test } from 'vitest';
 
-import { faultyFileSystem } from '../support/faulty-file-system.js';
-import { interceptedFs, slowFs } from '../support/intercepted-fs.js';
+import { fsWith } from '../support/intercepted-fs.js';
 import { ScriptedScene } from '../support/scripted-scene.js';
 import { temporaryDirectory } from '../support/temporary-directory.js';
 
@@ -31,12 +30,14 @@ test('a directory that is replaced after each look at its file is not unreadable
   mkdirSync(directory);
   writeFileSync(path, 'good');
   let replaced: number | undefined;
-  const fs = faultyFileSystem((name) => {
-    if (name !== 'close' || replaced === undefined) return;
-    renameSync(directory, `${directory}.${replaced}`);
-    replaced += 1;
-    mkdirSync(directory);
-    writeFileSync(path, 'good');
+  const fs = fsWith({
+    each: ({ name }) => {
+      if (name !== 'close' || replaced === undefined) return;
+      renameSync(directory, `${directory}.${replaced}`);
+      replaced += 1;
+      mkdirSync(directory);
+      writeFileSync(path, 'good');
+    },
   });
   const { clock, watcher, events, backend } = watched({ fs, missingGraceMs: 0, resyncIntervalMs: 0 }, path);
   await watcher.start();
@@ -55,7 +56,7 @@ test('a directory that is replaced after each look at its file is not unreadable
 });
 
 test('on a file system without events the target is polled, and the backend is not retried', async () => {
-  const fs = slowFs();
+  const fs = fsWith({}, 'remote');
   const backend = Object.assign(new ScriptedBackend(), { needsKernelEvents: true });
   const { path, clock, watcher, events } = watched({ fs, backend });
   await watcher.start();
@@ -77,7 +78,7 @@ test.runIf(process.platform === 'linux')(
     const link = join(directory, 'link');
     symlinkSync('/proc/version', link);
     writeFileSync(join(directory, 'local'), 'local');
-    const fs = interceptedFs(({ make }) => make(), [LOCAL, remote('/proc')]);
+    const fs = fsWith({ each: ({ make }) => make() }, [LOCAL, remote('/proc')]);
     const backend = Object.assign(new ScriptedBackend(), { needsKernelEvents: true });
     const { clock, watcher, events } = watched({ fs, backend }, link);
     await watcher.start();
@@ -112,10 +113,12 @@ test.runIf(process.platform === 'linux')(
       [inside, directory, { recursive: true }],
     ] as const) {
       const asked: string[] = [];
-      const fs = interceptedFs(
-        ({ args, isSynchronous, make }) => {
-          if (isSynchronous && `${String(args[0])}/`.startsWith(`${point}/`)) asked.push(String(args[0]));
-          return make();
+      const fs = fsWith(
+        {
+          each: ({ args, isSynchronous, make }) => {
+            if (isSynchronous && `${String(args[0])}/`.startsWith(`${point}/`)) asked.push(String(args[0]));
+            return make();
+          },
         },
         [LOCAL, remote(point)],
       );

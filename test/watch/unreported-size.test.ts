@@ -7,14 +7,15 @@ import { FakeClock } from 'resilient-watcher/testing';
 import { expect, onTestFinished, test } from 'vitest';
 
 import type { FileSystem } from '../../src/core/ports/file-system.js';
-import { fsWith, type Called } from '../support/intercepted-fs.js';
+import { fsWith, statsWith } from '../support/intercepted-fs.js';
 import { temporaryDirectory } from '../support/temporary-directory.js';
 
-const unsized = ({ make }: Called): unknown => {
-  const stat = make() as { isFile(): boolean } | undefined;
-  return stat?.isFile() ? Object.assign(stat, { size: 0n }) : stat;
-};
-const fsWithoutSizes = (): FileSystem => fsWith({ lstat: unsized, fstat: unsized });
+const fsWithoutSizes = (): FileSystem =>
+  fsWith(
+    statsWith((stat) => {
+      if (stat.isFile()) stat.size = 0n;
+    }),
+  );
 
 const maxContentBytes = 1_000;
 

@@ -1,11 +1,11 @@
 /** A volume: one snapshot and one change for each revision. */
-import { renameSync, rmSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs';
+import { renameSync, rmSync, symlinkSync, unlinkSync, utimesSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
 import { KubeletVolume } from 'resilient-watcher/testing';
 import { describe, expect, test } from 'vitest';
 
-import { interceptedFs } from '../support/intercepted-fs.js';
+import { fsWith } from '../support/intercepted-fs.js';
 import { ScriptedFs } from '../support/scripted-fs.js';
 import { ScriptedScene } from '../support/scripted-scene.js';
 
@@ -39,14 +39,16 @@ describe('a volume', () => {
     const volume = new KubeletVolume(scene.root);
     volume.publish({ key: 'v1' });
     let isRead = false;
-    const fs = interceptedFs(({ name, make }) => {
-      const answer = make();
-      if (name !== 'read' || !isRead) return answer;
-      isRead = false;
-      scene.changeMode(volume.path('key'));
-      if (what.startsWith('a key')) writeFileSync(volume.path('key'), told);
-      utimesSync(volume.path('key'), 1, 1);
-      return answer;
+    const fs = fsWith({
+      each: ({ name, make }) => {
+        const answer = make();
+        if (name !== 'read' || !isRead) return answer;
+        isRead = false;
+        scene.changeMode(volume.path('key'));
+        if (what.startsWith('a key')) writeFileSync(volume.path('key'), told);
+        utimesSync(volume.path('key'), 1, 1);
+        return answer;
+      },
     });
     await scene.watch(scene.root, { fs });
     scene.takeChanges();
@@ -151,4 +153,33 @@ describe('a volume', () => {
     await scene.hint();
     expect(scene.watcher.status().warnings).toEqual([]);
   });
+});
+
+test('what somebody writes into a published revision is reported when it is complete', async () => {
+  const scene = new ScriptedScene();
+  scene.volume.publish({ key: 'published' });
+  await scene.watch(scene.volume.directory, { resyncIntervalMs: 5_000 });
+  const path = scene.volume.path('..data/key');
+  writeFileSync(path, 'half');
+  await scene.pass(5_000);
+  await scene.pass(20);
+  writeFileSync(path, 'half and the rest');
+  await scene.pass(1_000);
+  expect(scene.reported).toEqual(['key=published', 'key=half and the rest']);
+});
+
+test('a volume is reported at once after a link to a key without a link was removed', async () => {
+  const scene = new ScriptedScene();
+  const { volume } = scene;
+  volume.publish({ key: '1', late: '1' });
+  unlinkSync(volume.path('late'));
+  symlinkSync('volume/late', scene.at('link'));
+  await scene.watch(scene.root, { recursive: true });
+  await scene.pass(1_000);
+  unlinkSync(scene.at('link'));
+  await scene.hint(scene.at('link'));
+  scene.takeChanges();
+  volume.publish({ key: '2' });
+  await scene.hint(volume.path('..data'));
+  expect(scene.reported.at(-1)).toContain('volume/key=2');
 });

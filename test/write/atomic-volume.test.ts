@@ -2,8 +2,8 @@ import {
   existsSync,
   lstatSync,
   mkdirSync,
-  readFileSync,
   readdirSync,
+  readFileSync,
   readlinkSync,
   renameSync,
   rmSync,
@@ -19,8 +19,8 @@ import { FakeClock } from 'resilient-watcher/testing';
 import { expect, test } from 'vitest';
 
 import { temporaryName } from '../../src/write/sweep.js';
-import { errno } from '../support/faulty-file-system.js';
-import { fsWith, slowFs, withoutDescriptor, type Called } from '../support/intercepted-fs.js';
+import { errno } from '../support/errno.js';
+import { fsWith, withoutDescriptor, type Called } from '../support/intercepted-fs.js';
 import { aDayLater, later } from '../support/later.js';
 import { temporaryDirectory } from '../support/temporary-directory.js';
 
@@ -264,15 +264,18 @@ test('when another process swaps while the links are created, they match the rev
   mkdirSync(join(directory, theirs));
   writeFileSync(join(directory, theirs, 'theirs'), '');
   let isDone = false;
-  const fs = slowFs({
-    symlink: ({ args, make }) => {
-      make();
-      if (args[0] !== '..data/ours' || isDone) return;
-      isDone = true;
-      symlinkSync(theirs, join(directory, 'swap'));
-      renameSync(join(directory, 'swap'), join(directory, '..data'));
+  const fs = fsWith(
+    {
+      symlink: ({ args, make }) => {
+        make();
+        if (args[0] !== '..data/ours' || isDone) return;
+        isDone = true;
+        symlinkSync(theirs, join(directory, 'swap'));
+        renameSync(join(directory, 'swap'), join(directory, '..data'));
+      },
     },
-  });
+    'remote',
+  );
   await new AtomicVolume(directory, { fs }).write({ ours: '' });
   expect(readdirSync(directory).filter((name) => !name.startsWith('..'))).toEqual(['theirs']);
 });
@@ -319,16 +322,19 @@ test('the order of calls: files, then their directories, then the swap, then the
     log.push(text);
     return make();
   };
-  const traced = slowFs({
-    open: ({ args, make }) => {
-      const fd = make() as number;
-      opened.set(fd, nameOf(String(args[0])));
-      return fd;
+  const traced = fsWith(
+    {
+      open: ({ args, make }) => {
+        const fd = make() as number;
+        opened.set(fd, nameOf(String(args[0])));
+        return fd;
+      },
+      fsync: (call) => note(`fsync ${opened.get(call.args[0] as number) ?? ''}`, call),
+      rename: (call) => note(`rename ${nameOf(String(call.args[1]))}`, call),
+      symlink: (call) => note(`symlink ${nameOf(String(call.args[1]))}`, call),
     },
-    fsync: (call) => note(`fsync ${opened.get(call.args[0] as number) ?? ''}`, call),
-    rename: (call) => note(`rename ${nameOf(String(call.args[1]))}`, call),
-    symlink: (call) => note(`symlink ${nameOf(String(call.args[1]))}`, call),
-  });
+    'remote',
+  );
   await new AtomicVolume(directory, { fs: traced }).write({ a: '1', 'd/e': '2' });
   expect(log).toEqual([
     'symlink /..data_tmp-…',

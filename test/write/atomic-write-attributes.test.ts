@@ -6,8 +6,8 @@ import { AtomicVolume, atomicWriteFile, atomicWriteFileSync, isTemporaryName } f
 import { expect, test } from 'vitest';
 
 import { debris } from '../support/debris.js';
-import { errno } from '../support/faulty-file-system.js';
-import { slowFs } from '../support/intercepted-fs.js';
+import { errno } from '../support/errno.js';
+import { fsWith } from '../support/intercepted-fs.js';
 import { ScriptedFs } from '../support/scripted-fs.js';
 import { existing, modeOf, outcome } from './written-file.js';
 
@@ -50,11 +50,14 @@ test('an owner that cannot be kept is ignored, one that was requested is an erro
   const fchown = (): never => {
     throw errno('EPERM');
   };
-  const refusing = slowFs({ fchown });
-  const somebodyElses = slowFs({
-    fchown,
-    lstat: ({ make }) => Object.assign(make() as object, { uid: 4321n }),
-  });
+  const refusing = fsWith({ fchown }, 'remote');
+  const somebodyElses = fsWith(
+    {
+      fchown,
+      lstat: ({ make }) => Object.assign(make() as object, { uid: 4321n }),
+    },
+    'remote',
+  );
   await atomicWriteFile(path, 'new', { fs: somebodyElses });
   // A set-uid bit means its owner.
   expect(modeOf(path)).toBe('755');

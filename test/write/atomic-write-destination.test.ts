@@ -5,8 +5,8 @@ import {
   linkSync,
   lstatSync,
   mkdirSync,
-  readFileSync,
   readdirSync,
+  readFileSync,
   symlinkSync,
   writeFileSync,
 } from 'node:fs';
@@ -15,19 +15,19 @@ import { pathToFileURL } from 'node:url';
 
 import {
   AtomicVolume,
-  WriteError,
   atomicWriteFile,
   atomicWriteFileSync,
   isTemporaryName,
   readVolume,
+  WriteError,
 } from 'resilient-watcher';
 import { expect, test } from 'vitest';
 
 import { debris } from '../support/debris.js';
-import { temporaryDirectory } from '../support/temporary-directory.js';
-import { errno } from '../support/faulty-file-system.js';
-import { slowFs } from '../support/intercepted-fs.js';
+import { errno } from '../support/errno.js';
+import { fsWith } from '../support/intercepted-fs.js';
 import { ScriptedFs } from '../support/scripted-fs.js';
+import { temporaryDirectory } from '../support/temporary-directory.js';
 import { existing, outcome } from './written-file.js';
 
 test('a link is followed to its target, through every directory on the real path', async () => {
@@ -115,12 +115,15 @@ test.each([
 test('if the directory cannot be synced after the rename, the error says that readers see the file', async () => {
   const { path } = existing();
   let synced = 0;
-  const fs = slowFs({
-    fsync: ({ make }) => {
-      if ((synced += 1) === 2) throw errno('EIO');
-      return make();
+  const fs = fsWith(
+    {
+      fsync: ({ make }) => {
+        if ((synced += 1) === 2) throw errno('EIO');
+        return make();
+      },
     },
-  });
+    'remote',
+  );
   const error = await outcome(atomicWriteFile(path, 'new', { fs }));
   expect(error).toMatchObject({
     step: 'sync-directory',

@@ -4,18 +4,18 @@ import { join } from 'node:path';
 import { Readable } from 'node:stream';
 
 import {
-  WriteError,
   atomicWriteFile,
   atomicWriteFileSync,
+  WriteError,
   type AtomicWriteFileOptions,
 } from 'resilient-watcher';
 import { expect, test } from 'vitest';
 
 import { debris } from '../support/debris.js';
-import { temporaryDirectory } from '../support/temporary-directory.js';
-import { errno } from '../support/faulty-file-system.js';
-import { fsWith, slowFs, type Called } from '../support/intercepted-fs.js';
+import { errno } from '../support/errno.js';
+import { fsWith, type Called } from '../support/intercepted-fs.js';
 import { ScriptedFs } from '../support/scripted-fs.js';
+import { temporaryDirectory } from '../support/temporary-directory.js';
 import { existing, modeOf, outcome } from './written-file.js';
 
 test.each([
@@ -105,7 +105,7 @@ test.each(['write', 'fsync', 'close', 'rename', 'fchmod'] as const)(
 
 test('a file whose size differs from what was written is not published', async () => {
   const { path } = existing();
-  const fs = slowFs({ write: ({ args }) => args[3] });
+  const fs = fsWith({ write: ({ args }) => args[3] }, 'remote');
   expect(await outcome(atomicWriteFile(path, 'new', { fs }))).toMatchObject({
     step: 'verify',
   });
@@ -172,12 +172,15 @@ test.each(['EACCES', 'EAGAIN'])(
   'with ifChanged, a file that cannot be compared (%s) is replaced',
   async (code) => {
     const { path } = existing();
-    const fs = slowFs({
-      open: ({ args, make }) => {
-        if (String(args[0]).endsWith('/file')) throw errno(code, 'open');
-        return make();
+    const fs = fsWith(
+      {
+        open: ({ args, make }) => {
+          if (String(args[0]).endsWith('/file')) throw errno(code, 'open');
+          return make();
+        },
       },
-    });
+      'remote',
+    );
     expect((await atomicWriteFile(path, 'old', { ifChanged: true, fs })).written).toBe(true);
   },
 );

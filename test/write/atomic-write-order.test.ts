@@ -9,8 +9,8 @@ import { describe, expect, test } from 'vitest';
 
 import type { FileSystem } from '../../src/core/ports/file-system.js';
 import { debris } from '../support/debris.js';
-import { errno } from '../support/faulty-file-system.js';
-import { fsWith, interceptedFs, slowFs, type Called } from '../support/intercepted-fs.js';
+import { errno } from '../support/errno.js';
+import { fsWith, type Called } from '../support/intercepted-fs.js';
 import { ScriptedFs } from '../support/scripted-fs.js';
 import { existing, outcome } from './written-file.js';
 
@@ -87,7 +87,7 @@ test('with coalesce, a call that is aborted when readers see its content is not 
 test('a synchronous write is not undone by asynchronous ones that began before it', async () => {
   const { path, directory } = existing();
   // In memory a write is done when the function returns; not here.
-  const fs = slowFs();
+  const fs = fsWith({}, 'remote');
   const earlier = [atomicWriteFile(path, 'earlier', { fs }), atomicWriteFile(path, 'waiting', { fs })];
   atomicWriteFileSync(path, 'latest', { fs });
   expect((await Promise.all(earlier)).map(({ written }) => written)).toEqual([false, false]);
@@ -147,12 +147,15 @@ test('a rename that is refused for a moment is retried for a limited time, by th
   const clock = new FakeClock();
   let refused = 0;
   const busy = (times: number): FileSystem =>
-    slowFs({
-      rename: ({ make }) => {
-        if ((refused += 1) <= times) throw errno('EBUSY');
-        return make();
+    fsWith(
+      {
+        rename: ({ make }) => {
+          if ((refused += 1) <= times) throw errno('EBUSY');
+          return make();
+        },
       },
-    });
+      'remote',
+    );
   const settled = async (work: Promise<unknown>): Promise<unknown> => {
     let result: unknown;
     void outcome(work).then((value) => (result = value));
@@ -178,7 +181,7 @@ describe('a file of another file system that has the same path', () => {
       typeof path === 'string'
         ? path.replace(/^(?:\/proc\/self\/fd\/\d+)?\/virtual(?=\/|$)/, directory)
         : path;
-    const fs = interceptedFs(({ args, make }) => make(args.map(real)), 'remote');
+    const fs = fsWith({ each: ({ args, make }) => make(args.map(real)) }, 'remote');
     return { fs, read: () => readFileSync(join(directory, 'file'), 'utf8') };
   };
 
@@ -209,12 +212,15 @@ describe('a file of another file system that has the same path', () => {
 describe('a synchronous write while the rename of an asynchronous one is under way', () => {
   /** An asynchronous write, and what makes a synchronous one while its rename waits for the thread pool. */
   const beside = (path: string, synchronous: (fs: FileSystem) => void): Promise<unknown> => {
-    const fs = slowFs({
-      rename: ({ isSynchronous, make }) => {
-        if (!isSynchronous) synchronous(fs);
-        return make();
+    const fs = fsWith(
+      {
+        rename: ({ isSynchronous, make }) => {
+          if (!isSynchronous) synchronous(fs);
+          return make();
+        },
       },
-    });
+      'remote',
+    );
     return outcome(atomicWriteFile(path, 'asynchronous', { fs }));
   };
 

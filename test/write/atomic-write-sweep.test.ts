@@ -2,8 +2,8 @@
 import {
   existsSync,
   mkdirSync,
-  readFileSync,
   readdirSync,
+  readFileSync,
   symlinkSync,
   utimesSync,
   writeFileSync,
@@ -15,8 +15,8 @@ import { expect, test } from 'vitest';
 
 import { temporaryName } from '../../src/write/sweep.js';
 import { debris } from '../support/debris.js';
-import { errno } from '../support/faulty-file-system.js';
-import { fsWith, slowFs } from '../support/intercepted-fs.js';
+import { errno } from '../support/errno.js';
+import { fsWith } from '../support/intercepted-fs.js';
 import { aDayLater, later } from '../support/later.js';
 import { temporaryDirectory } from '../support/temporary-directory.js';
 import { existing, outcome } from './written-file.js';
@@ -122,13 +122,16 @@ test('a revision that takes more than a day to write is not published', async ()
   symlinkSync(volume, join(directory, 'alias'));
   const other = new AtomicVolume(join(directory, 'alias'));
   let isSlow = true;
-  const fs = slowFs({
-    write: async ({ make }) => {
-      if (isSlow) await aDayLater(() => other.write({ key: 'newer' }));
-      isSlow = false;
-      return make();
+  const fs = fsWith(
+    {
+      write: async ({ make }) => {
+        if (isSlow) await aDayLater(() => other.write({ key: 'newer' }));
+        isSlow = false;
+        return make();
+      },
     },
-  });
+    'remote',
+  );
   await expect(new AtomicVolume(volume, { fs }).write({ key: 'slow' })).rejects.toMatchObject({
     name: 'WriteError',
     published: false,

@@ -1,34 +1,40 @@
 /** Where entries cannot be reached through a descriptor: macOS, no /proc, `node --permission`, a file system port. */
-import { mkdirSync, readFileSync, readdirSync, renameSync, symlinkSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readdirSync, readFileSync, renameSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
 import { AtomicVolume, atomicWriteFile } from 'resilient-watcher';
 import { expect, test } from 'vitest';
 
 import type { FileSystem } from '../../src/core/ports/file-system.js';
-import { errno } from '../support/faulty-file-system.js';
-import { slowFs, type Called, type CallName } from '../support/intercepted-fs.js';
+import { errno } from '../support/errno.js';
+import { fsWith, type Called, type CallName } from '../support/intercepted-fs.js';
 import { temporaryDirectory } from '../support/temporary-directory.js';
 
 const withoutDescriptors = (calls: Partial<Record<CallName, (call: Called) => unknown>> = {}): FileSystem =>
-  slowFs({
-    lstat: ({ args, make }) => {
-      if (String(args[0]).startsWith('/proc/')) throw errno('ERR_ACCESS_DENIED');
-      return make();
+  fsWith(
+    {
+      lstat: ({ args, make }) => {
+        if (String(args[0]).startsWith('/proc/')) throw errno('ERR_ACCESS_DENIED');
+        return make();
+      },
+      ...calls,
     },
-    ...calls,
-  });
+    'remote',
+  );
 
 /** /proc is that of another PID namespace: the number of a descriptor is that of another directory. */
 const withForeignDescriptors = (): FileSystem =>
-  slowFs({
-    lstat: ({ args: [path, ...rest], make }) =>
-      make([String(path).startsWith('/proc/') ? '/' : path, ...rest]),
-    open: ({ args: [path], make }) => {
-      if (String(path).startsWith('/proc/')) throw errno('ENOENT');
-      return make();
+  fsWith(
+    {
+      lstat: ({ args: [path, ...rest], make }) =>
+        make([String(path).startsWith('/proc/') ? '/' : path, ...rest]),
+      open: ({ args: [path], make }) => {
+        if (String(path).startsWith('/proc/')) throw errno('ENOENT');
+        return make();
+      },
     },
-  });
+    'remote',
+  );
 
 test.each([
   ['no descriptors', withoutDescriptors],

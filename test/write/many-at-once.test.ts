@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { AtomicVolume, atomicWriteFile } from 'resilient-watcher';
 import { expect, test } from 'vitest';
 
-import { deviceHere, fsWith, interceptedFs } from '../support/intercepted-fs.js';
+import { deviceHere, fsWith } from '../support/intercepted-fs.js';
 import { temporaryDirectory } from '../support/temporary-directory.js';
 import { outcome } from './written-file.js';
 
@@ -46,8 +46,11 @@ test.runIf(process.platform === 'linux')(
   'writes to a server that does not answer hold up no writes elsewhere',
   async () => {
     const [server, local] = [temporaryDirectory(), temporaryDirectory()];
-    const fs = interceptedFs(
-      ({ args, make }) => (String(args[0]).startsWith(server) ? new Promise(() => undefined) : make()),
+    const fs = fsWith(
+      {
+        each: ({ args, make }) =>
+          String(args[0]).startsWith(server) ? new Promise(() => undefined) : make(),
+      },
       [`1 0 ${deviceHere()} / / rw - ext4 device rw`, `2 1 0:2 / ${server} rw - nfs4 server rw`],
     );
     for (let index = 0; index < 20; index += 1) {

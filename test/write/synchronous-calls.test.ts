@@ -2,11 +2,11 @@
 import { constants, mkdirSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
 
-import { atomicWriteFile, AtomicVolume } from 'resilient-watcher';
+import { AtomicVolume, atomicWriteFile } from 'resilient-watcher';
 import { describe, expect, test } from 'vitest';
 
 import type { FileSystem } from '../../src/core/ports/file-system.js';
-import { interceptedFs, type Called, type Place } from '../support/intercepted-fs.js';
+import { fsWith, type Called, type Place } from '../support/intercepted-fs.js';
 import { aDayLater } from '../support/later.js';
 import { temporaryDirectory } from '../support/temporary-directory.js';
 
@@ -16,10 +16,15 @@ function recorded(
   answers: Partial<Record<string, (call: Called) => unknown>> = {},
 ): { fs: FileSystem; calls: Called[] } {
   const calls: Called[] = [];
-  const fs = interceptedFs((call) => {
-    calls.push(call);
-    return (answers[call.name] ?? (({ make }: Called) => make()))(call);
-  }, place);
+  const fs = fsWith(
+    {
+      each: (call) => {
+        calls.push(call);
+        return (answers[call.name] ?? (({ make }: Called) => make()))(call);
+      },
+    },
+    place,
+  );
   return { fs, calls };
 }
 

@@ -1,15 +1,14 @@
 /** A file server that reports a rename as failed: was it done? */
-import { readFileSync, readlinkSync } from 'node:fs';
+import { readFileSync, readlinkSync, type BigIntStats } from 'node:fs';
 import { join } from 'node:path';
-import type { BigIntStats } from 'node:fs';
 
 import { AtomicVolume, atomicWriteFile, atomicWriteFileSync } from 'resilient-watcher';
 import { expect, test } from 'vitest';
 
 import type { FileSystem } from '../../src/core/ports/file-system.js';
 import { debris } from '../support/debris.js';
-import { errno } from '../support/faulty-file-system.js';
-import { fsWith, slowFs } from '../support/intercepted-fs.js';
+import { errno } from '../support/errno.js';
+import { fsWith } from '../support/intercepted-fs.js';
 import { temporaryDirectory } from '../support/temporary-directory.js';
 
 /** What the server does with a rename, which it reports as failed, and what it says afterwards. */
@@ -22,21 +21,24 @@ interface Server {
 
 function serverThat({ renames, inodes, cached }: Server): FileSystem {
   let lookups = 0n;
-  return slowFs({
-    readlink: ({ args, make }) =>
-      cached !== undefined && String(args[0]).endsWith('/..data') ? Buffer.from(cached) : make(),
-    rename: ({ make }) => {
-      if (renames) make();
-      throw errno('EIO');
+  return fsWith(
+    {
+      readlink: ({ args, make }) =>
+        cached !== undefined && String(args[0]).endsWith('/..data') ? Buffer.from(cached) : make(),
+      rename: ({ make }) => {
+        if (renames) make();
+        throw errno('EIO');
+      },
+      lstat: ({ args, make }) => {
+        const stat = make() as BigIntStats | undefined;
+        // A directory that is open is not looked up again.
+        const isLookup = !String(args[0]).endsWith('/.');
+        if (stat && isLookup && inodes === 'changing') stat.ino = lookups += 1n;
+        return stat;
+      },
     },
-    lstat: ({ args, make }) => {
-      const stat = make() as BigIntStats | undefined;
-      // A directory that is open is not looked up again.
-      const isLookup = !String(args[0]).endsWith('/.');
-      if (stat && isLookup && inodes === 'changing') stat.ino = lookups += 1n;
-      return stat;
-    },
-  });
+    'remote',
+  );
 }
 
 const settled = <T>(work: Promise<T>): Promise<unknown> => work.catch((error: unknown) => error);
@@ -110,13 +112,16 @@ test.each([
 
 test('a write that is aborted while it waits for such a server says that the outcome is not known', async () => {
   const controller = new AbortController();
-  const fs = slowFs({
-    ...calls,
-    rename: () => {
-      controller.abort();
-      throw errno('EBUSY');
+  const fs = fsWith(
+    {
+      ...calls,
+      rename: () => {
+        controller.abort();
+        throw errno('EBUSY');
+      },
     },
-  });
+    'remote',
+  );
   const writing = atomicWriteFile(join(temporaryDirectory(), 'file'), 'new', {
     fs,
     signal: controller.signal,

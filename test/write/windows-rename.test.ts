@@ -1,14 +1,14 @@
 /** Renames on Windows, where scanners hold files open for moments. The system is a stand-in; the files are real. */
-import { readdirSync, readFileSync, type BigIntStats } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 
-import { atomicWriteFile, AtomicVolume } from 'resilient-watcher';
+import { AtomicVolume, atomicWriteFile } from 'resilient-watcher';
 import { FakeClock } from 'resilient-watcher/testing';
 import { beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 
 import type { FileSystem } from '../../src/core/ports/file-system.js';
-import { errno } from '../support/faulty-file-system.js';
-import { slowFs, type Called } from '../support/intercepted-fs.js';
+import { errno } from '../support/errno.js';
+import { fsWith, statsWith, type Called } from '../support/intercepted-fs.js';
 import { temporaryDirectory } from '../support/temporary-directory.js';
 
 /** Until the test ends, the library takes the system for Windows. */
@@ -26,12 +26,15 @@ describe.each(['EPERM', 'EACCES', 'EBUSY'])(
     /** Refuses a number of renames. */
     function heldOpen(times: number): FileSystem {
       let refused = 0;
-      return slowFs({
-        rename: ({ make }) => {
-          if ((refused += 1) <= times) throw errno(code);
-          return make();
+      return fsWith(
+        {
+          rename: ({ make }) => {
+            if ((refused += 1) <= times) throw errno(code);
+            return make();
+          },
         },
-      });
+        'remote',
+      );
     }
 
     let waitedMs = 0;
@@ -92,7 +95,7 @@ test.each(['EPERM', 'EACCES', 'ENOSPC'])('on other systems, %s is final', async 
     throw errno(code);
   };
   const path = join(temporaryDirectory(), 'file');
-  await expect(atomicWriteFile(path, 'new', { fs: slowFs({ rename }), clock })).rejects.toThrow();
+  await expect(atomicWriteFile(path, 'new', { fs: fsWith({ rename }, 'remote'), clock })).rejects.toThrow();
   expect(attempts).toBe(1);
 });
 
@@ -113,18 +116,16 @@ test.each([
 ])('where every file has the same %s, one that is as wanted is not written again', async (_, wanted) => {
   const path = join(temporaryDirectory(), 'file');
   // As on Windows, and on mounts with one mode and owner.
-  const shown = ({ make }: Called): unknown => {
-    const stat = make() as BigIntStats | undefined;
-    if (stat?.isFile()) Object.assign(stat, { mode: 0o100666n, uid: 0n, gid: 0n });
-    return stat;
-  };
+  const shown = statsWith((stat) => {
+    if (stat.isFile()) Object.assign(stat, { mode: 0o100666n, uid: 0n, gid: 0n });
+  });
   const renames: unknown[] = [];
   const rename = ({ make, args }: Called): unknown => {
     renames.push(args);
     return make();
   };
-  const ignored = (): void => undefined;
-  const fs = slowFs({ lstat: shown, fstat: shown, fchmod: ignored, fchown: ignored, rename });
+  const ignored = (): null => null;
+  const fs = fsWith({ ...shown, fchmod: ignored, fchown: ignored, rename }, 'remote');
   const options = { ...wanted, ifChanged: true, fs };
   expect(await atomicWriteFile(path, 'one', options)).toMatchObject({ written: true });
   expect(await atomicWriteFile(path, 'one', options)).toMatchObject({ written: false });

@@ -16,7 +16,7 @@ import { expect, test } from 'vitest';
 
 import { pathForCall } from '../../../src/core/ports/platform-path.js';
 import { nodeFsBackend } from '../../../src/watch/backends/node-fs.js';
-import { errno } from '../../support/faulty-file-system.js';
+import { errno } from '../../support/errno.js';
 import { inotifyWatches } from '../../support/inotify.js';
 import { temporaryDirectory } from '../../support/temporary-directory.js';
 import { conforms, conformsForTrees, directoryAt, subscribe, type Candidate } from './conformance.js';

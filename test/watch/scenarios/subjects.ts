@@ -5,8 +5,8 @@ import { dirname, join } from 'node:path';
 import { KubeletVolume } from 'resilient-watcher/testing';
 import { expect } from 'vitest';
 
-import { errno, faultyFileSystem } from '../../support/faulty-file-system.js';
-import type { CallName } from '../../support/intercepted-fs.js';
+import { errno } from '../../support/errno.js';
+import { fsWith, type CallName } from '../../support/intercepted-fs.js';
 import { rounds } from '../../support/rounds.js';
 import type { Scene, SceneOptions } from '../../support/scene.js';
 import { placeFile } from './place-file.js';
@@ -188,11 +188,13 @@ export const requirements: Record<string, (scene: Scene, subject: WatchedSubject
 
   async 'cannot be read for a while: an error, once, and then the newest version'(scene, target) {
     let isLocked = false;
-    const fs = faultyFileSystem((name, [path]) => {
-      const denied = name === target.read || (name === 'readdir' && target.read === 'readdir');
-      if (isLocked && denied && String(path).startsWith(target.directory))
-        throw errno('EACCES', String(path));
-      return undefined;
+    const fs = fsWith({
+      each: ({ name, args: [path] }) => {
+        const denied = name === target.read || (name === 'readdir' && target.read === 'readdir');
+        if (isLocked && denied && String(path).startsWith(target.directory))
+          throw errno('EACCES', String(path));
+        return undefined;
+      },
     });
     target.put('0');
     await target.watch({ fs, grace: 'shorter than gaps' });
