@@ -163,11 +163,18 @@ export abstract class Scene {
   }
 
   /** Creates the watcher, without listeners, and does not start it. */
-  create(target: string | readonly string[], options: ResilientWatcherOptions): ResilientWatcher {
-    const watcher = new ResilientWatcher(target, options);
+  create(target: string | readonly string[], options: ResilientWatcherOptions = {}): ResilientWatcher {
+    const watcher = this.construct(target, options);
     this.#watcher = watcher;
     onTestFinished(() => watcher.close());
     return watcher;
+  }
+
+  protected construct(
+    target: string | readonly string[],
+    options: ResilientWatcherOptions,
+  ): ResilientWatcher {
+    return new ResilientWatcher(target, options);
   }
 
   /** Records what the watcher emits from now on. */

@@ -1,4 +1,4 @@
-import type { ResilientWatcher, ResilientWatcherOptions } from 'resilient-watcher';
+import { ResilientWatcher, type ResilientWatcherOptions } from 'resilient-watcher';
 import { FakeClock, KubeletVolume, ScriptedBackend } from 'resilient-watcher/testing';
 
 import { pollingBackend } from '../../src/watch/backends/polling.js';
@@ -26,6 +26,33 @@ export async function timePasses(clock: FakeClock, promise: Promise<unknown>): P
     await realIo();
   }
   await settled;
+}
+
+/** A watcher for which time passes while `start()`, `add()` or `remove()` waits for it. */
+class PassingWatcher extends ResilientWatcher {
+  readonly #clock: FakeClock;
+  readonly #starts = new Map<Promise<void>, Promise<void>>();
+
+  constructor(clock: FakeClock, ...args: ConstructorParameters<typeof ResilientWatcher>) {
+    super(...args);
+    this.#clock = clock;
+  }
+
+  override start(): Promise<void> {
+    const started = super.start();
+    const passing = this.#starts.get(started) ?? timePasses(this.#clock, started);
+    this.#starts.set(started, passing);
+    return passing;
+  }
+
+  // A file that was written and renamed within one tick of the kernel's clock settles first.
+  override add(path: string | URL): Promise<void> {
+    return timePasses(this.#clock, super.add(path));
+  }
+
+  override remove(path: string | URL): Promise<void> {
+    return timePasses(this.#clock, super.remove(path));
+  }
 }
 
 /** A scene with fake time: timers fire only when the test advances the clock. */
@@ -59,29 +86,15 @@ export class ScriptedScene extends Scene {
     });
   }
 
-  /** Creates the watcher, without listeners, and does not start it. Time passes while a start, `add` or `remove` waits for it. Its retries come after the whole delay. */
-  override create(
+  /** Its retries come after the whole delay. */
+  protected override construct(
     target: string | readonly string[],
-    options: ResilientWatcherOptions = {},
+    options: ResilientWatcherOptions,
   ): ResilientWatcher {
     const { clock, backend } = this;
     // Making the files may have taken a while.
     clock.jump(Math.max(0, Date.now() - clock.now()));
-    const watcher = super.create(target, { clock, backend, random: () => 0, ...options });
-    const start = watcher.start.bind(watcher);
-    const passing = new Map<Promise<void>, Promise<void>>();
-    watcher.start = () => {
-      const started = start();
-      const known = passing.get(started) ?? timePasses(clock, started);
-      passing.set(started, known);
-      return known;
-    };
-    // A file that was written and renamed within one tick of the kernel's clock settles first.
-    for (const name of ['add', 'remove'] as const) {
-      const call = watcher[name].bind(watcher);
-      watcher[name] = (path) => timePasses(clock, call(path));
-    }
-    return watcher;
+    return new PassingWatcher(clock, target, { clock, backend, random: () => 0, ...options });
   }
 
   /** A hint and its check; no time passes. */
