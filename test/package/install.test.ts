@@ -30,6 +30,15 @@ describe('in an empty folder, without optional packages', () => {
     ]);
   });
 
+  test('npx with the name of the library prints the command of the program', async () => {
+    await expect(
+      application.run('npx', '--offline', 'resilient-watcher', 'doctor', '/etc/config'),
+    ).rejects.toMatchObject({
+      code: 2,
+      stderr: expect.stringContaining('  npx @resilient-watcher/cli doctor') as string,
+    });
+  });
+
   test('a feature that needs an optional package names it, and the command that installs it', async () => {
     const { stdout } = await application.node(application.copy('missing-packages.mjs'));
     expect(stdout.trim().split('\n')).toEqual([

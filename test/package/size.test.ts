@@ -83,5 +83,5 @@ test('the tarball has what runs and its types, within the budget', () => {
   expect(size / 1024).toBeLessThan(TARBALL);
   expect(unpackedSize / 1024).toBeLessThan(INSTALLED);
   const others = files.map(({ path }) => path).filter((path) => !/^dist\/.*\.(js|d\.ts)$/.test(path));
-  expect(others.sort()).toEqual(['LICENSE', 'README.md', 'package.json']);
+  expect(others.sort()).toEqual(['LICENSE', 'README.md', 'bin.js', 'package.json']);
 });

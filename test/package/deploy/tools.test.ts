@@ -152,19 +152,36 @@ test('the Helm part of sync-pods is its manifest; Secrets are an option', (conte
   ]);
 });
 
-test('the Kustomize base builds, and an overlay replaces its image', (context) => {
+test('a chart may have what the Prometheus Operator reads as it is', (context) => {
+  for (const file of ['service-monitor.yaml', 'prometheus-rule.yaml']) {
+    const manifest = readFileSync(manifestPath(file), 'utf8');
+    expect(parse(output(context, 'helm', 'template', 'shop', chartWith(manifest)))).toEqual(parse(manifest));
+  }
+});
+
+test('the Kustomize base builds, and an overlay replaces its image and adds what the Prometheus Operator reads', (context) => {
   const overlay = join(temporaryDirectory(), 'overlay');
   const base = join(overlay, 'base');
   mkdirSync(base, { recursive: true });
   for (const file of ['kustomization.yaml', 'nginx-sidecar.yaml']) {
     copyFileSync(manifestPath(file), join(base, file));
   }
+  const ofOperator = ['service-monitor.yaml', 'prometheus-rule.yaml'];
+  for (const file of ofOperator) copyFileSync(manifestPath(file), join(overlay, file));
   writeFileSync(
     join(overlay, 'kustomization.yaml'),
-    'resources: [base]\nimages: [{ name: resilient-watcher, newName: registry.example/watcher, newTag: 1.2.3 }]\n',
+    `resources: [base, ${ofOperator.join(', ')}]\nimages: [{ name: resilient-watcher, newName: registry.example/watcher, newTag: 1.2.3 }]\n`,
   );
   const documents = parseAllDocuments(output(context, 'kustomize', 'build', overlay));
   const manifests = documents.map((document) => document.toJS() as { kind: string });
-  expect(manifests.map(({ kind }) => kind).sort()).toEqual(['ConfigMap', 'Deployment', 'Service']);
+  expect(manifests.map(({ kind }) => kind).sort()).toEqual([
+    'ConfigMap',
+    'Deployment',
+    'PrometheusRule',
+    'Service',
+    'ServiceMonitor',
+  ]);
+  const written = parse(readFileSync(manifestPath('prometheus-rule.yaml'), 'utf8')) as { spec: unknown };
+  expect(manifests.find(({ kind }) => kind === 'PrometheusRule')).toMatchObject({ spec: written.spec });
   expect(JSON.stringify(manifests)).toContain('"image":"registry.example/watcher:1.2.3"');
 });
