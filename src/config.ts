@@ -12,6 +12,7 @@ export type { ArgumentOptions } from './config/arguments.js';
 export type { ConfigKey } from './config/config-description.js';
 export type { ConfigSource } from './config/config-source.js';
 export type { ConfigMap } from './config/config-value.js';
+export { DirectoryProvider, type DirectoryProviderOptions } from './config/directory-provider.js';
 export { dotenvParser } from './config/dotenv-parser.js';
 export { FileProvider, type FileProviderOptions } from './config/file-provider.js';
 export { jsoncParser, jsonParser } from './config/json-parser.js';

@@ -2,7 +2,7 @@
 import { join } from 'node:path';
 
 import { credentials, logTo, observe, SecretFile, TokenFile, type Point } from 'resilient-watcher';
-import { ConfigLoader, FileProvider, VolumeProvider } from 'resilient-watcher/config';
+import { ConfigLoader, DirectoryProvider, FileProvider, VolumeProvider } from 'resilient-watcher/config';
 import { FakeClock, KubeletVolume, mintTestToken, ScriptedBackend } from 'resilient-watcher/testing';
 import { TlsFiles } from 'resilient-watcher/tls';
 import { describe, expect, onTestFinished, test } from 'vitest';
@@ -46,6 +46,11 @@ const CASES: Readonly<Record<string, Case>> = {
     open: (volume, options) =>
       new ConfigLoader({ sources: [{ provider: new VolumeProvider(volume.directory, options) }], validate }),
     ...{ good: { a: '1' }, other: { a: '2' }, bad: { a: 'x' } },
+  },
+  'ConfigLoader with a DirectoryProvider': {
+    open: (volume, options) =>
+      new ConfigLoader({ sources: [{ provider: new DirectoryProvider(volume.directory, options) }] }),
+    ...{ good: { '1.yaml': 'a: 1' }, other: { '1.yaml': 'a: 2' }, bad: { '1.yaml': 'a: [' } },
   },
   'ConfigLoader with a validator': {
     open: (volume, options) =>

@@ -12,7 +12,7 @@ import {
   SecretFile,
   TokenFile,
 } from 'resilient-watcher';
-import { FileProvider, jsonParser, VolumeProvider } from 'resilient-watcher/config';
+import { DirectoryProvider, FileProvider, jsonParser, VolumeProvider } from 'resilient-watcher/config';
 import { KubeletVolume } from 'resilient-watcher/testing';
 import { TlsFiles } from 'resilient-watcher/tls';
 import { expect, test } from 'vitest';
@@ -28,6 +28,7 @@ test.skipIf(process.platform !== 'linux').each<[name: string, call: () => unknow
   ['TokenFile', () => new TokenFile('a/b').get()],
   ['FileProvider', () => new FileProvider('a/b', { parser: jsonParser })],
   ['VolumeProvider', () => new VolumeProvider('a/b')],
+  ['DirectoryProvider', () => new DirectoryProvider('a/b')],
   ['TlsFiles', () => new TlsFiles('a/b')],
   ['a certificate', () => new TlsFiles({ cert: 'a/b', key: '/etc/key' })],
   ['AtomicVolume', () => new AtomicVolume('a/b')],

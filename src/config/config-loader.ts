@@ -44,7 +44,7 @@ import { loaderDescription, type ConfigLoaderStatus } from './loader-status.js';
 import { mergeLayers, type Layer } from './merge.js';
 import { invalid, listed, problemAt } from './problems.js';
 import { acceptPending, RevertedSources } from './acceptance.js';
-import { LoadedSource, type SourcePorts } from './loaded-source.js';
+import { LoadedSource, type ReadOutcome, type SourcePorts } from './loaded-source.js';
 import { faultOf } from './trial.js';
 import { selectionListener, type SelectOptions } from './selection.js';
 import { unmatchedVariables } from './unmatched-variables.js';
@@ -81,7 +81,8 @@ interface Accepted {
  */
 export class ConfigLoader<T = ConfigMap> extends Component<ConfigLoaderEvents<T>, ConfigLoaderStatus> {
   readonly #options: ResolvedLoaderOptions;
-  readonly #sources: readonly LoadedSource[];
+  /** Those of the options. */
+  readonly #given: readonly LoadedSource[];
   readonly #updates: UpdateSchedule;
   readonly #validation: ValidationOptions<T>;
   #current: { readonly config: T; readonly at: number; readonly layers: readonly Layer[] } | undefined;
@@ -116,8 +117,13 @@ export class ConfigLoader<T = ConfigMap> extends Component<ConfigLoaderEvents<T>
       changed: this.#changed,
       tell: this.#tell,
     };
-    this.#sources = resolved.sources.map((each, index) => new LoadedSource(readerOf(each, index), ports));
-    this.#updates = new UpdateSchedule({ sources: this.#sources, clock, settleMs, update: this.#update });
+    this.#given = resolved.sources.map((each, index) => new LoadedSource(readerOf(each, index), ports));
+    this.#updates = new UpdateSchedule({ sources: this.#given, clock, settleMs, update: this.#update });
+  }
+
+  /** Those of the options, each with what it consists of, the lowest layer first. */
+  get #sources(): readonly LoadedSource[] {
+    return this.#given.flatMap((source) => [source, ...source.members]);
   }
 
   /** The last good configuration, deeply frozen (instances of classes are not); undefined until one is loaded. */
@@ -173,7 +179,7 @@ export class ConfigLoader<T = ConfigMap> extends Component<ConfigLoaderEvents<T>
    * @throws {ClosedError} (rejects) when the loader is not running; the signal's reason when that has aborted.
    */
   async check(): Promise<void> {
-    await Promise.all(this.#sources.map((source) => source.check()));
+    await Promise.all(this.#given.map((source) => source.check()));
     if (await this.#updates.updateAll()) return;
     this.throwIfClosed();
     throw new ClosedError(`Cannot check the configuration: the loader is ${this.lifecycleState}`);
@@ -240,7 +246,7 @@ export class ConfigLoader<T = ConfigMap> extends Component<ConfigLoaderEvents<T>
 
   async #loadAll(): Promise<ReloadResult> {
     this.#updates.reset();
-    await Promise.all(this.#sources.map((source) => source.open()));
+    await Promise.all(this.#given.map((source) => source.open()));
     const unread = listed(this.#sources.flatMap(({ problems }) => problems));
     if (unread.length > 0) throw invalid(unread, this.#sources.find(({ failure }) => failure)?.failure);
     const layers = this.#sources.map((source) => source.layer(true));
@@ -256,7 +262,7 @@ export class ConfigLoader<T = ConfigMap> extends Component<ConfigLoaderEvents<T>
   async #reload(work: () => Promise<ReloadResult>): Promise<void> {
     const result = await this.lifetime.track(this.trace('config.reload', {}, work, (value) => value));
     if (result !== 'rejected') this.#reloadedAt = this.#options.clock.now();
-    for (const source of this.#sources) source.settle();
+    for (const source of this.#given) source.settle();
     if (this.status().sources.every(({ state }) => state === 'current')) this.forgetError(this.#fault);
   }
 
@@ -266,7 +272,7 @@ export class ConfigLoader<T = ConfigMap> extends Component<ConfigLoaderEvents<T>
   }
 
   #closeSources(): Promise<unknown> {
-    return Promise.all(this.#sources.map((source) => source.close()));
+    return Promise.all(this.#given.map((source) => source.close()));
   }
 
   /** A provider has called back. */
@@ -295,15 +301,15 @@ export class ConfigLoader<T = ConfigMap> extends Component<ConfigLoaderEvents<T>
 
   /** @param retry whether pending values are validated again even if no source has changed */
   async #readAndAccept(sources: readonly LoadedSource[], retry: boolean): Promise<ReloadResult> {
-    const outcomes = await Promise.all(sources.map((source) => source.read()));
-    const unread = outcomes.includes('unreadable') ? 'rejected' : 'unchanged';
+    const outcomes = await outcomesOf(sources);
+    const unread = [...outcomes.values()].includes('unreadable') ? 'rejected' : 'unchanged';
     if (this.lifetime.ended) return unread;
     const fresh = new Set<LoadedSource>();
     const refused: LoadedSource[] = [];
     const problems: ConfigProblem[] = [];
-    for (const [index, source] of sources.entries()) {
-      if (outcomes[index] === 'fresh') fresh.add(source);
-      if (outcomes[index] !== 'bad') continue;
+    for (const [source, outcome] of outcomes) {
+      if (outcome === 'fresh') fresh.add(source);
+      if (outcome !== 'bad') continue;
       refused.push(source);
       problems.push(...source.problems);
     }
@@ -400,4 +406,12 @@ export class ConfigLoader<T = ConfigMap> extends Component<ConfigLoaderEvents<T>
     const sources = refused.map(({ name, digest }) => ({ name, digest }));
     this.dispatch('rejected', { error, sources, problems });
   }
+}
+
+/** Reads sources, and what they consist of, again. */
+async function outcomesOf(sources: readonly LoadedSource[]): Promise<ReadonlyMap<LoadedSource, ReadOutcome>> {
+  const outcomes = await Promise.all(sources.map(async (source) => [source, await source.read()] as const));
+  const members = sources.flatMap((source) => source.members);
+  const below = members.length > 0 ? await outcomesOf(members) : [];
+  return new Map([...outcomes, ...below]);
 }

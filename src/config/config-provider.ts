@@ -13,6 +13,11 @@ export interface ConfigProvider {
   /** Resolves to the values, a map; to undefined if there are none and the source is optional. */
   read(): Promise<unknown>;
   /**
+   * Resolves to what the source consists of, the lowest layer first; a loader reads these providers instead of this one. Each
+   * is accepted for itself, so one that is bad does not block the others, and is known by its name.
+   */
+  parts?(): Promise<readonly ConfigProvider[]>;
+  /**
    * Calls back after each change and on each error until `unwatch()`. Rejects when watching cannot begin, and when
    * the provider is already being watched.
    */

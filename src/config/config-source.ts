@@ -74,12 +74,22 @@ export interface SourceReader {
   /** Whether each name sets one path, so that `HOSTS__0` sets an element of a list. */
   readonly setsPaths: boolean;
   /** Reads the source. Throws or rejects when it cannot be read or parsed. */
-  readonly read: () => Reading | Promise<Reading>;
+  readonly read: () => SourceReading | Promise<SourceReading>;
+}
+
+/** What reading a source yields. */
+interface SourceReading extends Reading {
+  /** What it consists of, the lowest layer first. */
+  readonly parts?: readonly SourceReader[] | undefined;
 }
 
 /** @throws {TypeError} when the argument is not a source. */
 export function readerOf(source: unknown, index: number): SourceReader {
-  const where = `ConfigLoader: sources[${index}]`;
+  return readerAt(`ConfigLoader: sources[${index}]`, source);
+}
+
+/** @param where in messages */
+function readerAt(where: string, source: unknown): SourceReader {
   const reader = isMap(source) ? readerOfKind(source, where) : undefined;
   if (!reader || !isMap(source)) {
     throw new TypeError(
@@ -91,7 +101,7 @@ export function readerOf(source: unknown, index: number): SourceReader {
   if (!path) {
     throw new TypeError(`${where}.at must be a key such as "db" or "db.primary", or an array of keys`);
   }
-  if (path.length === 0) return reader;
+  if (path.length === 0 || hasMethods(reader.provider, ['parts'])) return reader;
   const read = async (): Promise<Reading> => {
     const { values, placeOf, fileOf, warnings } = await reader.read();
     return {
@@ -117,7 +127,19 @@ function readerOfKind(source: Readonly<Record<string, unknown>>, where: string):
     }
     checkKeys(where, source, ['provider', 'env', 'at']);
     const variables = env === undefined ? undefined : resolveOptions(`${where}.env`, env, VARIABLE_OPTIONS);
-    return providerReader(provider as unknown as ConfigProvider, variables);
+    const whole = provider as unknown as ConfigProvider;
+    const reader = providerReader(whole, variables);
+    if (!whole.parts) return reader;
+    const read = async (): Promise<SourceReading> => {
+      const parts = await whole.parts?.();
+      const { warnings } = whole;
+      return {
+        values: {},
+        warnings,
+        parts: parts?.map((part) => readerAt(where, { ...source, provider: part })),
+      };
+    };
+    return { ...reader, read };
   }
   if (isMap(env)) {
     checkKeys(where, source, ['env', 'at']);

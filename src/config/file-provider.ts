@@ -23,7 +23,7 @@ export interface FileProviderOptions extends WatchedProviderOptions {
 }
 
 /** By the extension of the file. */
-const PARSERS: Readonly<Record<string, ConfigParser>> = {
+export const PARSERS: Readonly<Record<string, ConfigParser>> = {
   '.json': jsonParser,
   '.jsonc': jsoncParser,
   '.yaml': yamlParser,
@@ -92,7 +92,7 @@ export class FileProvider extends WatchedProvider {
     const warnings: ConfigWarning[] = [];
     const values = bytes && (await parseBytes(bytes, parser, this.name, { merge: this.merge, warnings }));
     this.warnings = warnings;
-    return values && this.expanded(values);
+    return values && this.expanded(values, this.name);
   }
 }
 

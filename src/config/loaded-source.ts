@@ -38,7 +38,7 @@ export interface SourcePorts {
  * | `bad`        | cannot be used, for a new reason | stay                                |
  * | `unreadable` | cannot be read, for a new reason | stay                                |
  */
-type ReadOutcome = 'same' | 'fresh' | 'bad' | 'unreadable';
+export type ReadOutcome = 'same' | 'fresh' | 'bad' | 'unreadable';
 
 /** The codes of a source with nothing to parse. */
 const UNREADABLE: readonly string[] = ['ERR_CONFIG_MISSING', 'ERR_CONFIG_UNREADABLE'];
@@ -67,7 +67,11 @@ export class LoadedSource {
   refusals: readonly ConfigProblem[] = [];
   /** The error behind the problems, if it is of this library. */
   failure: Error | undefined;
-  readonly #reader: SourceReader;
+  /** What it consists of, the lowest layer first. */
+  members: readonly LoadedSource[] = [];
+  #reader: SourceReader;
+  /** Whether the source that it was a member of no longer has it: it provides nothing, and leaves once that is accepted. */
+  #isGone = false;
   readonly #ports: SourcePorts;
   #newest = NOTHING;
   #accepted = NOTHING;
@@ -93,6 +97,10 @@ export class LoadedSource {
   /** Whether the source can be watched. */
   get isWatchable(): boolean {
     return typeof this.#reader.provider?.watch === 'function';
+  }
+
+  get #isUsed(): boolean {
+    return this.problems.length === 0 && this.#newest === this.#accepted;
   }
 
   get isPending(): boolean {
@@ -123,6 +131,7 @@ export class LoadedSource {
       return;
     }
     await this.#read();
+    await Promise.all(this.members.map((member) => member.#read()));
   }
 
   /** Makes the provider check its cached state. Never rejects: reading the source afterwards yields the reason. */
@@ -147,10 +156,12 @@ export class LoadedSource {
 
   /** Tells that its newest contents are in use again, if they were not; to be called after each update. */
   settle(): void {
+    for (const member of this.members) member.settle();
+    this.members = this.members.filter((member) => !member.#isGone || !member.#isUsed);
     const { name: source } = this;
     const { clock, tell } = this.#ports;
     const since = this.#rejectedSince;
-    const isUsed = this.problems.length === 0 && this.#newest === this.#accepted;
+    const isUsed = this.#isUsed;
     // What cannot be read has events of its own.
     if (!isUsed && this.#unreadableSince === undefined) this.#rejectedSince ??= clock.monotonic();
     if (!isUsed || since === undefined) return;
@@ -231,12 +242,13 @@ export class LoadedSource {
     const before = { digest: this.digest, problems: this.problems };
     const { provider } = this.#reader;
     try {
-      const reading = await this.#inTime(() => this.#reader.read());
+      const { parts = [], ...reading } = await this.#inTime(() => this.#reader.read());
       this.digest = provider?.digest;
       this.problems = [];
       this.failure = undefined;
       this.#unreadableSince = undefined;
       this.warn('values', reading.warnings ?? []);
+      this.#divide(parts);
       return this.#take(reading) ? 'fresh' : 'same';
     } catch (error) {
       this.digest = provider?.digest;
@@ -244,6 +256,29 @@ export class LoadedSource {
       if (isSame(before, { digest: this.digest, problems: this.problems })) return 'same';
       return this.#unreadableSince === undefined ? 'bad' : 'unreadable';
     }
+  }
+
+  /** Makes these its members. */
+  #divide(parts: readonly SourceReader[]): void {
+    const before = this.members;
+    const known = new Map(before.map((member) => [member.name, member]));
+    const members = parts.map((part) => {
+      const member = known.get(part.name) ?? new LoadedSource(part, this.#ports);
+      member.#reader = part;
+      member.#isGone = false;
+      return member;
+    });
+    // Until its end is accepted, one that is gone keeps its place before the next one.
+    const present = new Set(members);
+    for (const [index, member] of before.entries()) {
+      if (present.has(member)) continue;
+      const { provider: _, ...reader } = member.#reader;
+      member.#reader = { ...reader, read: () => NOTHING };
+      member.#isGone = true;
+      const next = before.slice(index + 1).find((each) => present.has(each));
+      members.splice(next ? members.indexOf(next) : members.length, 0, member);
+    }
+    this.members = members;
   }
 
   /** Stores the newest values. Returns false if they are the same as before; they may be on other lines. */

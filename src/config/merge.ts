@@ -65,11 +65,12 @@ export function originOf(layers: readonly Layer[], path: readonly string[]): Lay
   return layers.findLast(({ values }) => valueAt(values, path) !== undefined);
 }
 
-function mergedMap(
+/** Two maps, merged. @param refuse if it is given, maps set elements of lists */
+export function mergedMap(
   lower: ConfigMap,
   upper: ConfigMap,
-  path: readonly string[],
-  refuse: Refuse | undefined,
+  path: readonly string[] = [],
+  refuse?: Refuse,
 ): ConfigMap {
   const merged: Record<string, ConfigValue> = { ...lower };
   for (const [key, value] of Object.entries(upper)) {

@@ -2,8 +2,8 @@
 import { PackageError } from '../core/errors/package-error.js';
 import { utf16In } from '../fs/read-file.js';
 import { ConfigError } from './config-error.js';
-import { hasMethods } from '../core/options/options.js';
-import { configMapOf, type ConfigMap } from './config-value.js';
+import { hasMethods, matching } from '../core/options/options.js';
+import { configMapOf, isMap, type ConfigMap } from './config-value.js';
 import { configError, placeText, sourceProblems } from './problems.js';
 import { withPlaces, type ConfigWarning, type Place } from './places.js';
 
@@ -30,6 +30,21 @@ export interface ConfigParser {
 
 export function isParser(value: unknown): value is ConfigParser {
   return hasMethods(value, ['parse']) && typeof (value as { readonly name?: unknown }).name === 'string';
+}
+
+/** The option of parsers by extension. */
+export const PARSERS_OPTION = matching<Readonly<Record<string, ConfigParser>>>(
+  {},
+  'an object of parsers by extension, such as { yaml: yamlParser }',
+  (value) => isMap(value) && Object.values(value).every(isParser),
+);
+
+/** The parsers by their extensions with the dot, in lower case. */
+export function parsersByExtension(
+  parsers: Readonly<Record<string, ConfigParser>>,
+): ReadonlyMap<string, ConfigParser> {
+  const withDot = (extension: string): string => `.${extension.replace(/^\./, '').toLowerCase()}`;
+  return new Map(Object.entries(parsers).map(([extension, parser]) => [withDot(extension), parser]));
 }
 
 /**

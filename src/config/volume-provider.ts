@@ -1,12 +1,12 @@
 import { extname } from 'node:path';
 
 import { isUtf8 } from '../core/ports/builtins.js';
-import { checkPath, divideOptions, flag, matching, nonEmptyString } from '../core/options/options.js';
+import { checkPath, divideOptions, flag, nonEmptyString } from '../core/options/options.js';
 import { Globs, patterns, type IgnorePattern } from '../fs/globs.js';
 import { utf16In } from '../fs/read-file.js';
-import { isMap, type ConfigMap } from './config-value.js';
+import type { ConfigMap } from './config-value.js';
 import { nestedValues, type NamedEntry } from './nested-values.js';
-import { isParser, parseBytes, textOf, type ConfigParser } from './parser.js';
+import { parseBytes, parsersByExtension, PARSERS_OPTION, textOf, type ConfigParser } from './parser.js';
 import { configError } from './problems.js';
 import { withPlaces, type ConfigWarning } from './places.js';
 import {
@@ -44,11 +44,7 @@ const OPTIONS = {
   include: keys,
   ignore: keys,
   base64: keys,
-  parsers: matching<Readonly<Record<string, ConfigParser>>>(
-    {},
-    'an object of parsers by extension, such as { yaml: yamlParser }',
-    (value) => isMap(value) && Object.values(value).every(isParser),
-  ),
+  parsers: PARSERS_OPTION,
   delimiter: nonEmptyString(undefined),
   trim: flag(false),
   ...PROVIDER_OPTIONS,
@@ -80,8 +76,7 @@ export class VolumeProvider extends WatchedProvider {
   constructor(directory: string | URL, options?: VolumeProviderOptions) {
     const { own, rest } = divideOptions('VolumeProvider', options, OPTIONS, PROVIDER_WATCHER_OPTION_NAMES);
     super(checkPath('VolumeProvider', 'directory', directory), own, rest);
-    const byExtension = Object.entries(own.parsers);
-    this.#parsers = new Map(byExtension.map(([extension, parser]) => [withDot(extension), parser]));
+    this.#parsers = parsersByExtension(own.parsers);
     this.#delimiter = own.delimiter ?? '';
     this.#trim = own.trim;
     this.#include = own.include && new Globs(own.include);
@@ -115,7 +110,7 @@ export class VolumeProvider extends WatchedProvider {
     const warnings: ConfigWarning[] = [];
     const values = files && (await this.#valuesIn(files, warnings));
     this.warnings = warnings;
-    return values && this.expanded(values);
+    return values && this.expanded(values, this.name);
   }
 
   async #valuesIn(files: ReadonlyMap<string, Buffer>, warnings: ConfigWarning[]): Promise<ConfigMap> {
@@ -148,7 +143,3 @@ export class VolumeProvider extends WatchedProvider {
 
 const NOT_TEXT =
   'the key is not text, and left out; the option "base64" of the VolumeProvider provides it, "ignore" ends this warning';
-
-function withDot(extension: string): string {
-  return `.${extension.replace(/^\./, '').toLowerCase()}`;
-}

@@ -194,9 +194,8 @@ export abstract class WatchedProvider implements ConfigProvider {
   }
 
   /** The values with the variables in their texts, if the option `expand` asks for it. */
-  protected async expanded(values: ConfigMap): Promise<ConfigMap> {
-    const [source, limit] = [this.name, this.#maxBytes];
-    return this.#variables ? expanded(values, this.#variables, { source, limit }) : values;
+  protected async expanded(values: ConfigMap, source: string): Promise<ConfigMap> {
+    return this.#variables ? expanded(values, this.#variables, { source, limit: this.#maxBytes }) : values;
   }
 
   /**

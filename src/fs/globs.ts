@@ -42,6 +42,8 @@ const MAX_ALTERNATIVES = 1_000;
 
 /** Patterns of paths. */
 export class Globs {
+  /** What editors have beside a file while it is saved or open: vim, emacs, and whatever makes a backup. */
+  static readonly LEFTOVERS = ['**/.*.sw?', '**/4913', '**/*~', '**/.#*', '**/#*#', '**/.goutputstream-*'];
   readonly #globs: readonly (readonly Segment[])[];
   readonly #predicates: readonly ((path: string) => boolean)[];
 

@@ -40,8 +40,7 @@ export function addWatchFlags(command: Command): Command {
     );
 }
 
-/** What editors have beside a file while it is saved or open: vim, emacs, and whatever makes a backup. */
-const LEFTOVERS = new Globs(['**/.*.sw?', '**/4913', '**/*~', '**/.#*', '**/#*#', '**/.goutputstream-*']);
+const leftovers = new Globs(Globs.LEFTOVERS);
 
 /** The change without what is to cause no action; undefined if nothing is left of it. */
 export function relevant(change: Change, { ignore = [] }: WatchFlags): Change | undefined {
@@ -50,7 +49,7 @@ export function relevant(change: Change, { ignore = [] }: WatchFlags): Change | 
   // kubelet's keys are nobody's leftovers.
   const isEdited = [current.kind, previous.kind].some((kind) => kind === 'directory' || kind === 'tree');
   const isIgnored = (key: string): boolean =>
-    (isEdited && LEFTOVERS.matches(key)) ||
+    (isEdited && leftovers.matches(key)) ||
     key.split('/').some((_, index, names) => globs.matches(names.slice(0, index + 1).join('/')));
   const left = (keys: readonly string[]): readonly string[] => keys.filter((key) => !isIgnored(key));
   const kept = { ...change, added: left(added), changed: left(changed), removed: left(removed) };
