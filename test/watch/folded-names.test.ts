@@ -1,5 +1,5 @@
 /** File systems on which a lookup folds names, as those of macOS, of Windows and of what Docker Desktop shares. */
-import { linkSync, mkdirSync, readdirSync, renameSync, writeFileSync } from 'node:fs';
+import { linkSync, mkdirSync, readdirSync, renameSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
 import { ResilientWatcher, type FileSystem } from 'resilient-watcher';
@@ -11,8 +11,8 @@ import { temporaryDirectory } from '../support/temporary-directory.js';
 
 const fold = (name: string): string => name.normalize().toLowerCase();
 
-/** Lookups fold names below the root; listings show what is on the disk. */
-function foldingFs(root: string): FileSystem {
+/** Lookups fold names below the root; listings show what is on the disk. @param before called before each call. */
+function foldingFs(root: string, before?: () => void): FileSystem {
   const onDisk = (path: unknown): unknown => {
     if (typeof path !== 'string' || !path.startsWith(`${root}/`)) return path;
     let at = root;
@@ -22,7 +22,12 @@ function foldingFs(root: string): FileSystem {
     }
     return at;
   };
-  return fsWith({ each: ({ args: [path, ...rest], make }) => make([onDisk(path), ...rest]) });
+  return fsWith({
+    each: ({ args: [path, ...rest], make }) => {
+      before?.();
+      return make([onDisk(path), ...rest]);
+    },
+  });
 }
 
 const CASES: readonly (readonly [string, string, string])[] = [
@@ -73,19 +78,46 @@ for (const recursive of [false, true]) {
   });
 }
 
-test('a tree shows the files of a directory only under its new name after a rename of the case', async () => {
-  const root = temporaryDirectory();
-  mkdirSync(join(root, 'App'));
-  writeFileSync(join(root, 'App/key'), 'one');
-  const backend = new ScriptedBackend();
-  const options = { backend, fs: foldingFs(root), missingGraceMs: 0, settleMs: 0, resyncIntervalMs: 0 };
-  const watcher = new ResilientWatcher(root, { ...options, recursive: true });
-  onTestFinished(() => watcher.close());
-  await watcher.start();
-  renameSync(join(root, 'App'), join(root, 'app'));
-  for (const name of ['App', 'app']) backend.hint(join(root, name));
-  await expect.poll(() => [...(watcher.current?.files.keys() ?? [])]).toEqual(['app/key']);
-});
+/** What is renamed, and its key then. It is also visited by its old name, before the directory above it. */
+const RENAMED: readonly (readonly [string, (path: string) => void, string])[] = [
+  [
+    'a directory',
+    (path) => {
+      mkdirSync(path);
+      writeFileSync(join(path, 'key'), 'one');
+    },
+    'app/key',
+  ],
+  ['a link', (path) => symlinkSync(join(path, '../../elsewhere'), path), 'app'],
+];
+
+test.each(RENAMED)(
+  'a tree shows %s only under its new name after a rename of the case',
+  async (_, make, key) => {
+    const root = join(temporaryDirectory(), 'root');
+    mkdirSync(root);
+    writeFileSync(join(root, '../elsewhere'), 'one');
+    make(join(root, 'App'));
+    const backend = new ScriptedBackend();
+    let isTold = true;
+    // They come during a look, and the next one serves both.
+    const fs = foldingFs(root, () => {
+      if (isTold) return;
+      isTold = true;
+      for (const name of ['App', 'app']) backend.hint(join(root, name));
+    });
+    const options = { backend, fs, missingGraceMs: 0, settleMs: 0, resyncIntervalMs: 0 };
+    const watcher = new ResilientWatcher(root, { ...options, recursive: true });
+    onTestFinished(() => watcher.close());
+    await watcher.start();
+    renameSync(join(root, 'App'), join(root, 'app'));
+    isTold = false;
+    backend.hint(join(root, 'other'));
+    await expect.poll(() => [...(watcher.current?.files.keys() ?? [])]).toEqual([key]);
+    await watcher.idle();
+    expect([...(watcher.current?.files.keys() ?? [])]).toEqual([key]);
+  },
+);
 
 test('names that differ in case only are two files where a lookup does not fold them', async () => {
   const root = temporaryDirectory();

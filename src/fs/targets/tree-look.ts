@@ -19,6 +19,7 @@
 import type { BigIntStats } from 'node:fs';
 
 import { errnoOf, hasMoved, isExhausted } from '../../core/errors/errno.js';
+import { insidePath } from '../../core/ports/platform-path.js';
 import { nextSlice, type Steps } from '../../core/scheduling/steps.js';
 import { within } from '../absolute-path.js';
 import { MAX_ATTEMPTS, MOVED, type Moved } from '../attempts.js';
@@ -147,6 +148,7 @@ export class TreeLook {
     if (key === '' && !stat?.isDirectory()) return MOVED;
     if (stat?.isSymbolicLink()) {
       this.#links.add(key);
+      this.#nodes.name(key);
       return;
     }
     this.#nodes.removeLink(key);
@@ -224,8 +226,8 @@ export class TreeLook {
     let stat: BigIntStats | undefined;
     let entries: readonly Entry[] | undefined;
     const parent = this.#nodes.parentOf(key);
-    // Since it was found, the directory above it was removed, or became a volume, which shows only its keys.
-    if (key !== '' && (!parent || parent.volume)) return;
+    // Since it was found, the directory above it was removed, or listed without it, or became a volume, which shows only its keys.
+    if (key !== '' && (!parent?.names.has(nameOf(key)) || parent.volume)) return;
     const known = this.#nodes.directories.get(key);
     let seenAt = 0;
     try {
@@ -309,7 +311,8 @@ export class TreeLook {
   *#follow(key: string, disk: Disk): Steps<void> {
     const { options, scope } = this.#look;
     const parent = this.#nodes.parentOf(key);
-    if (!parent || parent.volume) return;
+    // Since it was found, the directory was listed without it.
+    if (!parent?.names.has(nameOf(key)) || parent.volume) return;
     const unlinkedBefore = this.#nodes.unlinked.get(key);
     const link = yield* resolve(within(parent.path, nameOf(key)), disk);
     const { route } = link;
@@ -325,7 +328,8 @@ export class TreeLook {
       } else if (link.kind === 'found' && link.stat.isDirectory() && options.followLinks) {
         yield* this.#directory({ key, path: link.path, stat: link.stat, way, directories, isLinked: true });
       } else if (link.kind === 'unreadable' && link.error.cause !== undefined) {
-        const { path, cause } = link.error;
+        const { path: shown, cause } = link.error;
+        const path = insidePath(shown);
         this.#unreadable(key, path, cause);
         directories = [...directories, ...(yield* directoriesAbove(path, disk.afresh))];
       } else this.#nodes.remove(key);
@@ -338,7 +342,6 @@ export class TreeLook {
     if (unlinkedBefore !== undefined && unlinkedIn === undefined)
       this.#visits.visitLinksThrough(unlinkedBefore);
     this.#visits.followed(key, way.links, link.kind === 'missing' ? link.path : undefined);
-    this.#nodes.name(key);
   }
 
   /** An entry that cannot be looked up, or a directory that cannot be listed. */
