@@ -25,6 +25,7 @@
  * added with `add`, a file is also complete if it was last written before `settleMs`. What `remove` has changed is
  * reported at once, but a file added to a group whose other files are changing is reported together with them.
  */
+import { insidePath } from '../core/ports/platform-path.js';
 import type { Clock } from '../core/ports/clock.js';
 import { slices, type Steps } from '../core/scheduling/steps.js';
 import { FileMap } from '../fs/file-map.js';
@@ -151,10 +152,11 @@ export class Reporter {
     const paths = [...this.#pending].flatMap(([key, { dueAt }]) => {
       if (!isNext && (dueAt <= this.#lookedAt || dueAt > now + POSTPONED_MS)) return [];
       const file = files?.get(key) ?? known.get(key);
-      if (!file) return found?.unreadable?.path ?? [];
+      if (!file) return found?.unreadable ? insidePath(found.unreadable.path) : [];
       const volume = volumeOf(file);
       if (volume !== undefined && found?.unlinked?.has(volume)) volumes.add(volume);
-      return [file.realPath, ...Array.from(linksIn(FileSnapshot.stampOf(file).links), ({ path }) => path)];
+      const links = Array.from(linksIn(FileSnapshot.stampOf(file).links), ({ path }) => path);
+      return [insidePath(file.realPath), ...links];
     });
     return [...paths, ...volumes];
   }

@@ -1,6 +1,6 @@
 /** The known entries of a directory or a tree, by key: the path relative to the root, `''` for the root. */
 
-import { dirname } from '../../core/ports/platform-path.js';
+import { dirname, insidePath } from '../../core/ports/platform-path.js';
 import type { WatchedDirectory } from '../../core/ports/watch-backend.js';
 import { nextSlice, type Steps } from '../../core/scheduling/steps.js';
 import { mergeDirectories, type ConsultedDirectory } from '../consulted.js';
@@ -270,7 +270,7 @@ export class TreeNodes {
    * @param route the directories that were consulted to find the root.
    */
   watched(route: readonly WatchedDirectory[]): WatchedDirectory[] {
-    const unreadable = new Set([...this.unreadable.values()].map(({ path }) => path));
+    const unreadable = new Set([...this.unreadable.values()].map(({ path }) => insidePath(path)));
     const all = [...route, ...this.routes.directories()];
     for (const directory of this.#listed.values()) {
       if (!isBelow(directory.path, unreadable)) all.push(directory);
