@@ -173,13 +173,14 @@ class DirectoryWatch {
 
   /**
    * Something happened to the directory itself. The event does not say whether the watch has ended or kubelet made a
-   * chmod or chown before a swap. If another directory is there now, the looks that follow find it.
+   * chmod or chown before a swap. If another directory is there now, the looks that follow find it; elsewhere than on Linux
+   * they find it by its identity, and something may have happened to a child with the same name.
    */
   #survives(): boolean {
+    if (!IS_INOTIFY) return true;
     try {
-      if (IS_INOTIFY) this.#open(this.#persistent > 0);
-      else this.#close();
-      return IS_INOTIFY;
+      this.#open(this.#persistent > 0);
+      return true;
     } catch {
       this.#close();
       return false;
@@ -282,8 +283,8 @@ class Subscription implements WatchSubscription, Listener {
         const isKnown = wasIntact && this.#watched.get(directory.path)?.directory === directory;
         const paths = isKnown ? NOTHING : this.#watch(directory);
         for (const path of paths) missed.push(path);
-        // To open one takes longer than to look up a file.
-        if (paths.length > 0 || at >= AT_ONCE) yield* nextSlice();
+        // To open one takes longer than to look up a file. On macOS, those of one turn are one start of the stream.
+        if ((paths.length > 0 || at >= AT_ONCE) && !this.#isDeep) yield* nextSlice();
         if (this.#isClosed) return NOTHING;
       }
     } catch (error) {
@@ -331,7 +332,7 @@ class Subscription implements WatchSubscription, Listener {
     for (const path of this.#watched.keys()) {
       if (kept.has(path)) continue;
       left += 1;
-      if (left > AT_ONCE) yield* nextSlice();
+      if (left > AT_ONCE && !this.#isDeep) yield* nextSlice();
       this.#leave(path);
     }
   }
