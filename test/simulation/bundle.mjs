@@ -1,6 +1,7 @@
 /** Bundles a file of the simulation with the library from `src`. */
 import { readFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
+import { parseArgs } from 'node:util';
 
 import { build } from 'esbuild';
 
@@ -12,8 +13,9 @@ const source = here('../../src/');
  * @param {string} outfile
  * @param {(file: string, text: string) => string} [change] what becomes of the text of a file of `src`.
  * @param {string[]} [inject] files that export what the changed text uses.
+ * @param {string} [platform] that of the machine, as in `process.platform`.
  */
-export async function bundle(entry, outfile, change = (_, text) => text, inject = []) {
+export async function bundle(entry, outfile, change = (_, text) => text, inject = [], platform = 'linux') {
   await build({
     entryPoints: [here(entry)],
     outfile,
@@ -23,7 +25,7 @@ export async function bundle(entry, outfile, change = (_, text) => text, inject 
     target: 'node20',
     sourcemap: 'inline',
     external: ['yaml'],
-    define: { 'process.platform': '"linux"' },
+    define: { 'process.platform': JSON.stringify(platform) },
     banner: {
       js: "import { createRequire } from 'node:module'; const require = createRequire(import.meta.url);",
     },
@@ -31,6 +33,17 @@ export async function bundle(entry, outfile, change = (_, text) => text, inject 
     inject,
     plugins: [parcelEdges, sources(change)],
   });
+}
+
+/** The kinds that are no Linux. A bundle has one platform. */
+const PLATFORMS = { darwin: 'darwin', windows: 'win32' };
+
+/** That of the kinds in a command line. */
+export function platformOf(args) {
+  const { kind = '' } = parseArgs({ args, options: { kind: { type: 'string' } }, strict: false }).values;
+  const platforms = new Set(kind.split(',').map((each) => PLATFORMS[each] ?? 'linux'));
+  if (platforms.size > 1) throw new Error(`The kinds ${kind} are on several platforms: run them one by one`);
+  return [...platforms].join();
 }
 
 /** What the backend `parcel` imports from outside the library is part of the machine. */

@@ -15,11 +15,19 @@ export interface State {
   isPublished: boolean;
   /** When its file was last being written in place, ms: also with the text that it has. */
   writtenAt: number;
+  /** What was there meanwhile by another spelling of its name, which a lookup folds. */
+  readonly folded: Set<string>;
 }
 
 export const NOTHING = '';
 
-const NEVER = { text: NOTHING, from: 0, isPublished: true, writtenAt: -Infinity } as const;
+const NEVER = {
+  text: NOTHING,
+  from: 0,
+  isPublished: true,
+  writtenAt: -Infinity,
+  folded: new Set<string>(),
+} as const;
 
 export class History {
   readonly #states = new Map<string, State[]>();
@@ -34,7 +42,23 @@ export class History {
   }
 
   /** What is there now. @param world knows who is in the middle of a publication. */
-  note(views: ReadonlyMap<string, string>, { now, isPartial, isWritten }: World): void {
+  note(views: ReadonlyMap<string, string>, world: World): void {
+    this.#noteUnits(views, world);
+    if (world.machine.platform !== 'linux') this.#noteSpellings(views, world);
+  }
+
+  /** What has one spelling of a name is found by the others, too. */
+  #noteSpellings(views: ReadonlyMap<string, string>, { machine }: World): void {
+    for (const [unit, states] of this.#states) {
+      for (const [other, text] of views) {
+        if (other === unit || machine.fold(other) !== machine.fold(unit)) continue;
+        const [shown] = states.filter((state) => state.text !== NOTHING);
+        if (shown) states.at(-1)?.folded.add(shown.text.replace(/=.*/s, text.slice(text.indexOf('='))));
+      }
+    }
+  }
+
+  #noteUnits(views: ReadonlyMap<string, string>, { now, isPartial, isWritten }: World): void {
     for (const unit of new Set([...this.#states.keys(), ...views.keys()])) {
       const text = views.get(unit) ?? NOTHING;
       let states = this.#states.get(unit);
@@ -47,7 +71,14 @@ export class History {
       }
       if (last) last.to = now;
       const writtenAt = isWritten(unit) ? now : -Infinity;
-      states.push({ text, from: now, to: Infinity, isPublished: !isPartial(unit), writtenAt });
+      states.push({
+        text,
+        from: now,
+        to: Infinity,
+        isPublished: !isPartial(unit),
+        writtenAt,
+        folded: new Set(),
+      });
     }
   }
 }

@@ -43,13 +43,16 @@ export function checkReports(
         );
       }
       const found = states.findIndex(
-        (state, at) => at >= index && state.text === text && isDue(state, report.at, patience),
+        (state, at) => at >= index && isFoundAs(state, text) && isDue(state, report.at, patience),
       );
       if (found < 0) throw wrongReport(unit, text, states, index, report.at);
       index = found;
     }
   }
 }
+
+/** Whether a look may find this, perhaps by another spelling of its name. */
+const isFoundAs = ({ text, folded }: State, found: string): boolean => text === found || folded.has(found);
 
 /**
  * Whether it was replaced time after time, whole each time, and was there at every instant. One that has had a text or two
@@ -89,7 +92,7 @@ function wrongReport(
   index: number,
   at: number,
 ): Violation {
-  const same = states.findIndex((state) => state.text === text && state.from <= at);
+  const same = states.findIndex((state) => isFoundAs(state, text) && state.from <= at);
   const what = `${unit}: "${text}" at ${at.toFixed(1)}`;
   if (same < 0) return new Violation(1, `${what} never existed as a whole`);
   if (same < index) return new Violation(2, `${what} came after a later state`);

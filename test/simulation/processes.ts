@@ -9,7 +9,13 @@ import { afterAll, beforeAll } from 'vitest';
 // @ts-expect-error -- plain JavaScript, which `node test/simulation/run.mjs` runs as it is
 import { bundle, changeOf } from './bundle.mjs';
 
-const bundled = bundle as (entry: string, outfile: string, change?: unknown) => Promise<void>;
+const bundled = bundle as (
+  entry: string,
+  outfile: string,
+  change?: unknown,
+  inject?: readonly string[],
+  platform?: string,
+) => Promise<void>;
 
 /** What a process prints for a command line. */
 async function answer(child: ChildProcess, args: readonly string[]): Promise<string> {
@@ -26,8 +32,11 @@ export interface Simulation {
   readonly runMutant: (mutant: object, ...args: string[]) => Promise<string>;
 }
 
-/** To be called where `beforeAll` may be; the processes end after the last test there. */
-export function startSimulation(count: number): Simulation {
+/**
+ * To be called where `beforeAll` may be; the processes end after the last test there.
+ * @param platform of the machine, as in `process.platform`.
+ */
+export function startSimulation(count: number, platform = 'linux'): Simulation {
   const directory = mkdtempSync(join(tmpdir(), 'resilient-watcher-simulation-'));
   const processes: ChildProcess[] = [];
   const idle: ChildProcess[] = [];
@@ -41,7 +50,7 @@ export function startSimulation(count: number): Simulation {
 
   beforeAll(async () => {
     const file = join(directory, 'main.mjs');
-    await bundled('main.ts', file);
+    await bundled('main.ts', file, undefined, [], platform);
     idle.push(...Array.from({ length: count }, () => start(file)));
   });
 

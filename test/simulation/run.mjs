@@ -4,15 +4,16 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
-import { bundle } from './bundle.mjs';
+import { bundle, platformOf } from './bundle.mjs';
 
 const directory = mkdtempSync(join(tmpdir(), 'simulation-'));
 try {
   const file = join(directory, 'main.mjs');
-  await bundle('main.ts', file);
+  const args = process.argv.slice(2);
+  await bundle('main.ts', file, undefined, [], platformOf(args));
   const { status } = spawnSync(
     process.execPath,
-    ['--max-semi-space-size=32', '--enable-source-maps', '--no-warnings', file, ...process.argv.slice(2)],
+    ['--max-semi-space-size=32', '--enable-source-maps', '--no-warnings', file, ...args],
     {
       stdio: 'inherit',
     },

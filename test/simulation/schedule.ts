@@ -17,6 +17,7 @@ import { drawn } from './drawn.js';
 import { historyOf } from './history.js';
 import { checkAllIsTold, checkInTime, checkReports, checkStart } from './invariants.js';
 import { KINDS, SETTLE_MS, type Kind } from './kinds.js';
+import { LAPTOPS } from './laptops.js';
 import { LEFT_KINDS } from './left.js';
 import { POLLED } from './polled.js';
 import { nextRealTurn } from './globals.js';
@@ -94,7 +95,7 @@ async function play(world: World, kind: string): Promise<void> {
   if (program) return program(world);
   const medium = MEDIA[kind];
   if (medium) return new Writing(world, medium).run();
-  const scene = WATCHED[kind]?.(world);
+  const scene = (WATCHED[kind] ?? LAPTOPS[kind])?.(world);
   if (!scene) throw new Error(`There is no kind "${kind}"; there are ${Object.keys(WATCHED).join(', ')}`);
   const history = historyOf(world, scene.see, scene.unitOf);
   const readability = scene.needs && new Readability(world, scene.needs);

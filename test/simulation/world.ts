@@ -11,10 +11,14 @@
  */
 import { randomOf, type Choices } from './choices.js';
 import { setRandom, settled } from './globals.js';
-import { Errno, Machine, type Process } from './machine/machine.js';
+import { insidePath } from '../../src/core/ports/platform-path.js';
+import { Errno, Machine, type Platform, type Process } from './machine/machine.js';
 import type { NativeParcel } from './machine/parcel.js';
 import { skewOf } from './skew.js';
 import * as time from './time.js';
+
+/** The bundle is one for a platform. */
+const PLATFORM = process.platform as Platform;
 
 /** What an actor yields after each system call: nothing, or how long it does nothing, ms. */
 export type Steps = Generator<number | undefined, void, undefined>;
@@ -107,6 +111,8 @@ export class World {
       random: this.random,
       tickMs: choices.oneOf([4, 0, 10] as const),
       now: () => time.wallClock() + skewAt(time.elapsed()),
+      elapsed: time.elapsed,
+      platform: PLATFORM,
     });
     this.#density = choices.oneOf([0.02, 0.005, 0.08, 0.3]);
     this.#faults = choices.oneOf([0, 0, 0, 0, 0.02, 0.15]);
@@ -114,7 +120,10 @@ export class World {
     this.#persistence = choices.oneOf([0.6, 0.9, 0.97]);
     this.canFail = this.#faults > 0;
     this.isLossy = this.canFail || this.machine.limits.queuedEvents === 3;
-    this.library = this.machine.process({ before: (call, path) => this.#beforeCall(call, path) });
+    this.library = this.machine.process({
+      before: (call, path) => this.#beforeCall(call, path),
+      pathOf: (path) => insidePath(path),
+    });
   }
 
   /** Ms since the schedule began. */
@@ -145,27 +154,32 @@ export class World {
 
   /** A publication of this unit begins: what is there until its end is not complete. */
   begins(unit: string): void {
-    this.#hasChanged = true;
-    this.#partial.set(unit, (this.#partial.get(unit) ?? 0) + 1);
+    this.#publishes(unit, 1);
   }
 
   /** A publication of this file begins, which is written in place. */
   writes(file: string): void {
-    this.#written.add(file);
+    this.#written.add(this.machine.fold(file));
     this.begins(file);
   }
 
   ends(unit: string): void {
+    this.#written.delete(this.machine.fold(unit));
+    this.#publishes(unit, -1);
+  }
+
+  /** In any spelling of the unit. */
+  #publishes(unit: string, by: 1 | -1): void {
     this.#hasChanged = true;
-    this.#written.delete(unit);
-    this.#partial.set(unit, (this.#partial.get(unit) ?? 0) - 1);
+    const folded = this.machine.fold(unit);
+    this.#partial.set(folded, (this.#partial.get(folded) ?? 0) + by);
   }
 
   readonly isWritten = (unit: string): boolean =>
     // A backup may have taken the file that is being written: it has its name and a suffix.
-    [...this.#written].some((path) => unit.startsWith(path));
+    [...this.#written].some((path) => this.machine.fold(unit).startsWith(path));
 
-  readonly isPartial = (unit: string): boolean => (this.#partial.get(unit) ?? 0) > 0;
+  readonly isPartial = (unit: string): boolean => (this.#partial.get(this.machine.fold(unit)) ?? 0) > 0;
 
   /** Resolves after this time, ms. */
   sleep(ms: number): Promise<void> {
@@ -242,7 +256,8 @@ export class World {
   /** Nothing is ready in the library. */
   #idle(end: number): void {
     const ready = this.#actors.filter(({ wakesAt }) => wakesAt <= this.now);
-    const next = Math.min(time.nextTimerAt(), end, ...this.#actors.map(({ wakesAt }) => wakesAt));
+    const waiting = [time.nextTimerAt(), this.library.nextEventsAt, end];
+    const next = Math.min(...waiting, ...this.#actors.map(({ wakesAt }) => wakesAt));
     if (ready.length === 0) {
       if (next > this.now && next < Infinity) time.advance(next - this.now);
       return;

@@ -4,10 +4,11 @@ import { constants } from 'node:fs';
 import type { Steps, World } from '../world.js';
 import { exists, write, type Fs } from './calls.js';
 import { renderTemplate } from './vault-agent.js';
+import { SPELLED_EDITS } from './spellings.js';
 import { copy, linkAndCopy, placeholder, relink } from './copies.js';
 
 /** Replaces or changes a file. @param pauseMs how long it takes in the middle. */
-type Program = (fs: Fs, world: World, path: string, text: string, pauseMs: number) => Steps;
+export type Program = (fs: Fs, world: World, path: string, text: string, pauseMs: number) => Steps;
 
 /** What is written in place is not complete before it is closed. */
 export function* inPlace(world: World, path: string, work: Steps): Steps {
@@ -94,7 +95,7 @@ export const ODD_EDITS: Readonly<Record<string, Program>> = {
   },
 };
 
-const PROGRAMS = { ...EDITS, ...ODD_EDITS };
+const PROGRAMS = { ...EDITS, ...ODD_EDITS, ...SPELLED_EDITS };
 
 /** One use of a program. */
 export interface Edit {

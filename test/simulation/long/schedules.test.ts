@@ -28,6 +28,20 @@ test.concurrent.each(SHARES)(
   },
 );
 
+/** Where people develop: a machine of another platform is a bundle of its own. */
+const LAPTOPS = [
+  ['darwin', startSimulation(1, 'darwin')],
+  ['windows', startSimulation(1, 'win32')],
+] as const;
+
+test.concurrent.each(LAPTOPS)(
+  'the invariants hold in schedules of the kind %s',
+  HANG_LIMIT,
+  async (kind, laptop) => {
+    expect(await laptop.run('--kind', kind, '--runs', '500')).toMatch(/^500 schedules in .*$/);
+  },
+);
+
 /** What random schedules have found since all of `npm test` ran without a violation. */
 test.concurrent.each([
   ['key', 9_726],

@@ -76,6 +76,15 @@ export class Inode {
     return this.#stat;
   }
 
+  /** What a lookup of this name finds, also by another spelling of it where names are folded. */
+  find(name: string): Entry | undefined {
+    const exact = this.entries.get(name);
+    const { fold } = this.storage;
+    if (exact || !fold) return exact;
+    const folded = fold(name);
+    return [...this.entries.values()].find((entry) => fold(entry.name) === folded);
+  }
+
   /** Its content or its entries have changed. */
   modified(): void {
     this.mtimeNs = this.ctimeNs = this.storage.stamp();

@@ -65,6 +65,11 @@ export class EventQueue {
     this.maxQueued = maxQueued;
   }
 
+  /** When the next events are handed on that wait now, by the clock of the machine, ms; what waits for nothing has no time. */
+  get nextAt(): number {
+    return Infinity;
+  }
+
   get watches(): number {
     return this.#watches.size;
   }
@@ -73,6 +78,10 @@ export class EventQueue {
   get persistent(): number {
     const handles = [...this.#watches.values()].flatMap((watch) => [...watch.handles]);
     return handles.filter(({ isPersistent }) => isPersistent).length;
+  }
+
+  protected watchOf(id: number): Watch | undefined {
+    return this.#watches.get(id);
   }
 
   /** The watch of this inode. There is only one for each inode. @param mayAdd whether the limit of watches allows another. */
@@ -134,7 +143,7 @@ export class EventQueue {
       if (this.#read.length === 0) this.#readSome();
       const event = this.#read.shift();
       if (!event) break;
-      this.#handle(event);
+      this.handle(event);
     }
     return count > 0;
   }
@@ -148,8 +157,8 @@ export class EventQueue {
     this.#read = this.#queue.splice(0, end < 0 ? this.#queue.length : end);
   }
 
-  #handle({ id, mask, name }: QueuedEvent): void {
-    const watch = this.#watches.get(id);
+  protected handle({ id, mask, name }: QueuedEvent): void {
+    const watch = this.watchOf(id);
     if (!watch) return;
     // Any event about a directory is a "rename", because of its flag.
     const isChange = (mask & ~(ATTRIB | MODIFY)) === 0;
@@ -172,8 +181,12 @@ export class NativeWatcher extends EventEmitter {
     watch.handles.add(this);
   }
 
-  receive(type: 'change' | 'rename', name: string): void {
+  receive(type: 'change' | 'rename', name: string | null): void {
     if (this.#watch) this.emit('change', type, name);
+  }
+
+  fail(error: Error): void {
+    if (this.#watch) this.emit('error', error);
   }
 
   close(): void {

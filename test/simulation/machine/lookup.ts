@@ -63,7 +63,7 @@ export function lookup(viewer: Viewer, path: string, end: AtTheEnd, creates = fa
       at = parentOf(at);
       continue;
     }
-    const entry = directory.entries.get(name);
+    const entry = directory.find(name);
     const isLast = rest.length === 0;
     if (isLast && creates && isDirectory) throw new Errno('EISDIR');
     if (!entry && !(isLast && end === 'entry')) assertNameLength(name);

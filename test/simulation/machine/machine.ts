@@ -15,6 +15,7 @@
  */
 import { Errno } from './errors.js';
 import { UNMOUNT, notifyEnd } from './inotify.js';
+import type { Inode } from './inode.js';
 import { existing, lookup } from './lookup.js';
 import { Mount, mountInfo, type Place } from './mounts.js';
 import type { PendingCall } from './node-fs.js';
@@ -25,14 +26,27 @@ export { Errno, Killed, Stuck } from './errors.js';
 export type { PendingCall } from './node-fs.js';
 export type { Process } from './process.js';
 
+export type Platform = 'linux' | 'darwin' | 'win32';
+
+/** Which spellings are one name to a lookup. */
+const FOLDS: Readonly<Record<Platform, ((name: string) => string) | undefined>> = {
+  linux: undefined,
+  darwin: (name) => name.normalize('NFC').toLowerCase(),
+  win32: (name) => name.toLowerCase(),
+};
+
 interface MachineOptions {
   readonly random: () => number;
   /** How often the clock of timestamps advances, ms. 0: no two timestamps are the same. */
   readonly tickMs: 0 | 4 | 10;
   /** Wall clock, epoch ms. */
   readonly now: () => number;
+  /** Ms since any instant. Default: as `now`. */
+  readonly elapsed?: () => number;
   /** The type of the root file system. Default `ext4`. */
   readonly type?: string;
+  /** Default `linux`. */
+  readonly platform?: Platform;
 }
 
 interface MountOptions {
@@ -47,6 +61,9 @@ interface MountOptions {
 
 export class Machine {
   readonly limits = { descriptors: 1_024, instances: 128, watches: 1_048_576, queuedEvents: 16_384 };
+  readonly platform: Platform;
+  /** How long events are kept before a program hears of them, ms; only of macOS and Windows. */
+  latencyMs = 0;
   /** Calls with a callback that were not answered yet. */
   readonly pending: PendingCall[] = [];
   root: Place;
@@ -62,6 +79,7 @@ export class Machine {
 
   constructor(options: MachineOptions) {
     this.#options = options;
+    this.platform = options.platform ?? 'linux';
     const mount = new Mount(
       this.#mountIds++,
       this.#newStorage(options.type ?? 'ext4').root,
@@ -132,6 +150,27 @@ export class Machine {
     }
   }
 
+  /** Equal for two spellings of one name. */
+  fold(name: string): string {
+    return FOLDS[this.platform]?.(name) ?? name;
+  }
+
+  /** Ms since any instant. */
+  get elapsed(): number {
+    const { elapsed, now } = this.#options;
+    return elapsed?.() ?? now();
+  }
+
+  get random(): number {
+    return this.#options.random();
+  }
+
+  /** Whether Windows refuses to move this directory, because something below it is watched. */
+  isHeldOpen({ entries }: Inode): boolean {
+    if (this.platform !== 'win32') return false;
+    return [...entries.values()].some(({ inode }) => inode.watches.length > 0 || this.isHeldOpen(inode));
+  }
+
   get mountInfo(): string {
     return (this.#mountInfo ??= mountInfo(this.#mounts));
   }
@@ -167,7 +206,13 @@ export class Machine {
   }
 
   #newStorage(type: string, capacity?: number): Storage {
-    return new Storage({ type, device: this.#devices++, stamp: () => this.#stamp(), capacity });
+    return new Storage({
+      type,
+      device: this.#devices++,
+      stamp: () => this.#stamp(),
+      capacity,
+      fold: FOLDS[this.platform],
+    });
   }
 
   #stamp(): bigint {

@@ -91,6 +91,8 @@ export const nameCalls = {
   },
 
   symlink(process: Process, target: string, path: string): void {
+    // A user of Windows has no right to make one.
+    if (process.machine.platform === 'win32') throw new Errno('EPERM');
     const found = lookup(process, path, 'entry');
     if (target === '') throw new Errno('ENOENT');
     if (Buffer.byteLength(target) > MAX_TARGET_BYTES) throw new Errno('ENAMETOOLONG');
@@ -150,7 +152,9 @@ export const nameCalls = {
     const { inode } = entry;
     const isDirectory = inode.kind === 'directory';
     assertNameLength(target.name);
-    const replaced = target.place?.entry;
+    // Another spelling of the same name is no other entry.
+    const isRespelled = target.place?.entry === entry && entry.name !== target.name;
+    const replaced = isRespelled ? undefined : target.place?.entry;
     if (isWithin(target.parent.entry, entry)) throw new Errno('EINVAL');
     if (!isDirectory && (source.isDirectory || target.isDirectory)) throw new Errno('ENOTDIR');
     if (replaced && isWithin(source.parent.entry, replaced)) throw new Errno('ENOTEMPTY');
@@ -162,7 +166,8 @@ export const nameCalls = {
     if (isDirectory && isMoved && !isAllowed(process, inode, WRITE)) throw new Errno('EACCES');
     if (entry.mounts?.length || replaced?.mounts?.length) throw new Errno('EBUSY');
     if (replaced && replaced.inode.entries.size > 0) throw new Errno('ENOTEMPTY');
-    move(process, entry, source, target);
+    if (isDirectory && process.machine.isHeldOpen(inode)) throw new Errno('EPERM');
+    move(process, entry, source, target, replaced);
   },
 };
 
@@ -172,9 +177,9 @@ function isWithin(entry: Entry, above: Entry): boolean {
   return false;
 }
 
-function remove(process: Process, { parent, name }: Found, entry: Entry): void {
+function remove(process: Process, { parent }: Found, entry: Entry): void {
   if (entry.mounts?.length) throw new Errno('EBUSY');
-  const { inode } = entry;
+  const { inode, name } = entry;
   const directory = parent.entry.inode;
   directory.entries.delete(name);
   directory.modified();
@@ -185,12 +190,12 @@ function remove(process: Process, { parent, name }: Found, entry: Entry): void {
   process.notify.name(directory, DELETE, name, inode);
 }
 
-function move(process: Process, entry: Entry, source: Found, target: Found): void {
-  const { inode } = entry;
+function move(process: Process, entry: Entry, source: Found, target: Found, replaced?: Entry): void {
+  const { inode, name } = entry;
   const from = source.parent.entry.inode;
   const to = target.parent.entry.inode;
-  const replaced = target.place?.entry;
-  from.entries.delete(source.name);
+  from.entries.delete(name);
+  if (replaced) to.entries.delete(replaced.name);
   to.entries.set(target.name, entry);
   entry.parent = target.parent.entry;
   entry.name = target.name;
@@ -203,11 +208,12 @@ function move(process: Process, entry: Entry, source: Found, target: Found): voi
   inode.changed();
   if (replaced) removed(replaced);
   const save = (): void => {
-    from.saved.entries.delete(source.name);
+    from.saved.entries.delete(name);
+    if (replaced) to.saved.entries.delete(replaced.name);
     to.saved.entries.set(target.name, inode);
   };
   inode.storage.record([from, to], save, inode);
-  process.notify.name(from, MOVED_FROM, source.name, inode);
+  process.notify.name(from, MOVED_FROM, name, inode);
   process.notify.name(to, MOVED_TO, target.name, inode);
   if (replaced) process.notify.inode(replaced.inode, ATTRIB);
   process.notify.inode(inode, MOVE_SELF);

@@ -84,7 +84,7 @@ export function nodeFs(process: Process): SimulatedFs {
     }
   };
   fs['watch'] = (path: Path, { persistent = true } = {}): NativeWatcher =>
-    make(process, 'watch', () => process.watch(nameOf(path), persistent), [path]) as NativeWatcher;
+    make(process, 'watch', (_, given) => process.watch(nameOf(given), persistent), [path]) as NativeWatcher;
   return fs as unknown as SimulatedFs;
 }
 
@@ -92,6 +92,8 @@ function make(process: Process, name: string, call: Call, args: readonly unknown
   const [first, second] = args;
   const onDescriptor = typeof first === 'number';
   const path = onDescriptor ? process.pathOf(first) : nameOf(first);
+  const isByPath = !onDescriptor && process.machine.platform === 'win32';
+  if (isByPath) args = args.map((arg, at) => (isPath(arg, at, name) ? process.pathOnMachine(arg) : arg));
   try {
     try {
       process.enter(name, name === 'symlink' ? String(second) : path);
@@ -107,6 +109,9 @@ function make(process: Process, name: string, call: Call, args: readonly unknown
     throw error.in(SYSCALLS[name] ?? name, onDescriptor ? undefined : path, dest);
   }
 }
+
+const isPath = (arg: unknown, at: number, name: string): arg is string =>
+  typeof arg === 'string' && (at === 0 || (at === 1 && WITH_DESTINATION.includes(name)));
 
 const nameOf = (path: unknown): string => (Buffer.isBuffer(path) ? pathFromBytes(path) : String(path));
 

@@ -83,6 +83,8 @@ export const fileCalls = {
     if (!found.place) return process.add(new OpenFile(path, create(process, found, flags, mode), flags));
     if (isExclusive) throw new Errno('EEXIST');
     const place = existing(found);
+    const isDirectory = place.entry.inode.kind === 'directory';
+    if (isDirectory && process.machine.platform === 'win32') throw new Errno('EPERM');
     assertMayOpen(process, place, flags);
     const file = new OpenFile(path, place, flags);
     if (flags & O_TRUNC && file.inode.kind === 'file') setSize(process, place, 0);

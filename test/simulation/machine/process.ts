@@ -1,5 +1,6 @@
 /** A process: its user, its descriptors, its events, and its file system calls. */
 import { Errno, Killed } from './errors.js';
+import { LateQueue } from './late-queue.js';
 import { EventQueue, NativeWatcher, notifyEnd, notifyEntry, notifyInode, notifyName } from './inotify.js';
 import { existing, isAllowed, lookup, READ } from './lookup.js';
 import type { Machine } from './machine.js';
@@ -25,6 +26,8 @@ export interface ProcessOptions {
   readonly isRemote?: boolean;
   /** How much one call writes, bytes; a signal or a file server may end it early. */
   readonly maxWriteBytes?: number;
+  /** The path on the machine that one of this process means. Default: the same. */
+  readonly pathOf?: (path: string) => string;
   /** Called before each system call is executed. May throw an `Errno`: then the call fails. */
   readonly before?: (call: string, path: string) => void;
 }
@@ -37,6 +40,7 @@ export class Process {
   readonly umask: number;
   readonly hasProc: boolean;
   readonly maxWriteBytes: number;
+  readonly pathOnMachine: (path: string) => string;
   before: (call: string, path: string) => void;
   #fs: SimulatedFs | undefined;
   readonly notify: typeof NOTIFY;
@@ -51,6 +55,7 @@ export class Process {
 
   constructor(machine: Machine, options: ProcessOptions) {
     const { uid = 0, gid = uid, umask = 0o022, hasProc = true, isRemote = false, before } = options;
+    this.pathOnMachine = options.pathOf ?? ((path) => path);
     this.maxWriteBytes = options.maxWriteBytes ?? Infinity;
     this.machine = machine;
     this.uid = uid;
@@ -110,6 +115,11 @@ export class Process {
     return [...this.#queues].reduce((sum, queue) => sum + queue.watches, 0);
   }
 
+  /** When the next events come that wait now, by the clock of the machine, ms. */
+  get nextEventsAt(): number {
+    return this.#events?.nextAt ?? Infinity;
+  }
+
   /** How many of its native watches keep it alive. */
   get persistentWatches(): number {
     return this.#events?.persistent ?? 0;
@@ -130,7 +140,8 @@ export class Process {
   openInotify(): EventQueue {
     const { limits } = this.machine;
     if (this.machine.count('instances') >= limits.instances) throw new Errno('EMFILE');
-    const queue = new EventQueue(limits.queuedEvents);
+    const isInotify = this.machine.platform === 'linux';
+    const queue = isInotify ? new EventQueue(limits.queuedEvents) : new LateQueue(this.machine);
     this.#queues.add(queue);
     return queue;
   }

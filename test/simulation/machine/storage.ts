@@ -28,12 +28,15 @@ interface StorageOptions {
   readonly stamp: () => bigint;
   readonly capacity?: number | undefined;
   readonly maxInodes?: number | undefined;
+  /** Names that are equal afterwards are one name to a lookup. Default: each spelling is a name of its own. */
+  readonly fold?: ((name: string) => string) | undefined;
 }
 
 export class Storage {
   readonly type: string;
   readonly device: bigint;
   readonly stamp: () => bigint;
+  readonly fold: StorageOptions['fold'];
   /** Bytes of content; what is written beyond fails with ENOSPC. */
   capacity: number;
   maxInodes: number;
@@ -51,7 +54,8 @@ export class Storage {
   readonly #links = new Map<number, bigint>();
   #journal: Change[] = [];
 
-  constructor({ type, device, stamp, capacity = Infinity, maxInodes = Infinity }: StorageOptions) {
+  constructor({ type, device, stamp, capacity = Infinity, maxInodes = Infinity, fold }: StorageOptions) {
+    this.fold = fold;
     this.type = type;
     this.device = device;
     this.stamp = stamp;
