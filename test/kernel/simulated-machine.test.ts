@@ -128,8 +128,8 @@ afterAll(() => {
 // Side by side, because one of the two mostly waits.
 describe.concurrent('the simulated machine', { skip: process.platform !== 'linux' }, () => {
   test.each([
-    ['answers, fails and reports events', false, rounds(200, 5_000)],
-    ['changes timestamps', true, rounds(5, 200)],
+    ['answers, fails and reports events', false, rounds(200, 2_000)],
+    ['changes timestamps', true, rounds(5, 80)],
   ])('%s like the kernel', async (_what, isPatient, numRuns) => {
     const directory = temporaryDirectory();
     chmodSync(directory, 0o711);

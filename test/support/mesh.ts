@@ -16,7 +16,7 @@ import { rounds } from './rounds.js';
 import { temporaryDirectory } from './temporary-directory.js';
 import { listen } from './tls-clients.js';
 
-const ROTATIONS = rounds(6, 500);
+const ROTATIONS = rounds(6, 240);
 /** The root of the mesh is replaced so often: added, then used, then the old one removed. */
 const STAGES = 6;
 

@@ -10,7 +10,7 @@ import { rounds } from './rounds.js';
 import { temporaryDirectory } from './temporary-directory.js';
 import { fingerprintOf, secretOf } from './tls-sets.js';
 
-const ROTATIONS = rounds(8, 500);
+const ROTATIONS = rounds(8, 250);
 /** After every so many there is a bad pair in between. */
 const BAD_EVERY = 25;
 
