@@ -11,8 +11,8 @@ import { createAuthority, createServerPair } from './support/certificates.js';
 import { temporaryDirectory } from './support/temporary-directory.js';
 import { secretOf } from './support/tls-sets.js';
 
-const root = await createAuthority('root');
-const [one, two] = [await createServerPair(root), await createServerPair(root)];
+const root = createAuthority('root');
+const [one, two] = [createServerPair(root), createServerPair(root)];
 
 /** What all of them have. */
 interface Rejecting {

@@ -15,8 +15,8 @@ import { keepDoing } from '../support/tls-clients.js';
 
 const ROTATIONS = rounds(6, 100);
 
-const authority = await createAuthority('authority');
-const pairs = await Promise.all(Array.from({ length: 5 }, () => createServerPair(authority)));
+const authority = createAuthority('authority');
+const pairs = Array.from({ length: 5 }, () => createServerPair(authority));
 const otherKind = generateKeyPairSync('ed25519')
   .privateKey.export({ type: 'pkcs8', format: 'pem' })
   .toString();

@@ -33,8 +33,8 @@ async function watchPods(
 test.each(clientNodes)(
   'client-node %s: a hundred lists share their connections, and a new CA leads to new ones',
   async (_version, client) => {
-    const [authority, next] = [await createAuthority('first'), await createAuthority('second')];
-    const [pair, nextPair] = [await createServerPair(authority), await createServerPair(next)];
+    const [authority, next] = [createAuthority('first'), createAuthority('second')];
+    const [pair, nextPair] = [createServerPair(authority), createServerPair(next)];
     const streams: ServerResponse[] = [];
     let connections = 0;
     const server = createServer({ ...pair, keepAliveTimeout: 0 }, ({ url = '' }, response) => {
@@ -88,11 +88,11 @@ test.each(clientNodes)(
 test.each(clientNodes)(
   'client-node %s: a new client certificate is shown by the next request, half a pair by none, and a watch goes on',
   async (_version, client) => {
-    const authority = await createAuthority('clients');
-    const [first, second] = [await createServerPair(authority), await createServerPair(authority)];
+    const authority = createAuthority('clients');
+    const [first, second] = [createServerPair(authority), createServerPair(authority)];
     const streams: ServerResponse[] = [];
     const shown: string[] = [];
-    const options = { ...(await createServerPair(authority)), ca: authority.cert, requestCert: true };
+    const options = { ...createServerPair(authority), ca: authority.cert, requestCert: true };
     const server = createServer(options, ({ url = '', socket }, response) => {
       shown.push((socket as TLSSocket).getPeerCertificate().fingerprint256);
       response.setHeader('Content-Type', 'application/json');
@@ -140,8 +140,8 @@ test.each(clientNodes)(
 test.each(clientNodes)(
   'client-node %s: a WebSocket (exec, attach, port-forward) is opened with the current CA and client certificate',
   async (_version, client) => {
-    const [authority, next] = [await createAuthority('first'), await createAuthority('second')];
-    const [pair, nextPair] = [await createServerPair(authority), await createServerPair(next)];
+    const [authority, next] = [createAuthority('first'), createAuthority('second')];
+    const [pair, nextPair] = [createServerPair(authority), createServerPair(next)];
     const server = createServer({ ...pair, ca: [authority.cert, next.cert], requestCert: true });
     const shown: string[] = [];
     const sockets = new WebSocketServer({ server });

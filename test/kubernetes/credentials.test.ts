@@ -16,7 +16,7 @@ import {
 import { FakeClock, KubeletVolume, mintTestToken } from 'resilient-watcher/testing';
 import { afterEach, expect, onTestFinished, test, vi } from 'vitest';
 
-import { createAuthority } from '../support/certificates.js';
+import { createAuthority, createServerPair } from '../support/certificates.js';
 import { clientNodes } from '../support/client-nodes.js';
 import { clusterScene, type ClusterScene } from '../support/cluster-scene.js';
 import { temporaryDirectory } from '../support/temporary-directory.js';
@@ -157,12 +157,12 @@ test.each<[string, number[], (scene: ClusterScene, dead: string) => Partial<Toke
   expect(await statusesOf(scene, options(scene, dead), projected)).toEqual(statuses);
 });
 
-const authority = await createAuthority('hostile');
+const pair = createServerPair(createAuthority('hostile'));
 
 /** A server that answers as it likes, and a kubeconfig for it. */
 async function hostileServer(answer: (response: ServerResponse) => void) {
   const seen: string[] = [];
-  const server: Server = createServer(authority, (request, response) => {
+  const server: Server = createServer(pair, (request, response) => {
     seen.push(request.headers.authorization ?? '');
     response.on('error', () => {});
     answer(response);

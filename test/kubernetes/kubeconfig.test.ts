@@ -6,11 +6,13 @@ import { mintTestToken } from 'resilient-watcher/testing';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 
-import { createAuthority } from '../support/certificates.js';
+import { createAuthority, createServerPair } from '../support/certificates.js';
 
 const token = mintTestToken();
-const { cert: ca, key } = await createAuthority('one');
-const { cert: otherCa } = await createAuthority('two');
+const authority = createAuthority('one');
+const ca = authority.cert;
+const { key } = createServerPair(authority);
+const { cert: otherCa } = createAuthority('two');
 
 const full: KubeconfigOptions = {
   server: 'https://[fd00::1]:6443',

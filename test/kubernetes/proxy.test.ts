@@ -9,10 +9,10 @@ import { KubeConfig } from '@kubernetes/client-node';
 import { clusterClient, tokenRequestClient } from 'resilient-watcher/kubernetes';
 import { expect, onTestFinished, test } from 'vitest';
 
-import { createAuthority } from '../support/certificates.js';
+import { createAuthority, createServerPair } from '../support/certificates.js';
 import { clusterScene } from '../support/cluster-scene.js';
 
-const authority = await createAuthority('proxy');
+const pair = createServerPair(createAuthority('proxy'));
 
 /** The port of a proxy, and the connections that it has. */
 async function listening(server: Server | HttpServer): Promise<{ port: number; open: Set<Socket> }> {
@@ -190,7 +190,7 @@ test.each(WAYS)('%s through a proxy that refuses says why, without the password'
 });
 
 test('an HTTPS proxy that is not trusted is told as such', async () => {
-  const { port } = await listening(createHttps(authority));
+  const { port } = await listening(createHttps(pair));
   const { kubeConfig } = await clusterBehind(`https://127.0.0.1:${port}`);
   await expect(WAYS[1]?.[1](kubeConfig, AbortSignal.timeout(20_000))).rejects.toThrow(/certificate/);
 });

@@ -10,7 +10,7 @@ import { FakeClock, mintTestToken } from 'resilient-watcher/testing';
 import { beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
 
 import { Outcome } from '../../src/core/scheduling/outcome.js';
-import { createAuthority } from '../support/certificates.js';
+import { createAuthority, createServerPair } from '../support/certificates.js';
 import { clientNodes } from '../support/client-nodes.js';
 import { clusterScene, type ClusterScene } from '../support/cluster-scene.js';
 
@@ -159,10 +159,11 @@ function fileWith({ directory }: ClusterScene, text: string): Partial<TokenReque
 }
 
 const base64 = (text: string): string => Buffer.from(text).toString('base64');
-const authority = await createAuthority('one');
-const certData = base64(authority.cert);
-const keyData = base64(authority.key);
-const otherKeyData = base64((await createAuthority('two')).key);
+const authority = createAuthority('one');
+const client = createServerPair(authority);
+const certData = base64(client.cert);
+const keyData = base64(client.key);
+const otherKeyData = base64(createServerPair(authority).key);
 
 test.each<[string, (scene: ClusterScene) => Partial<TokenRequestClientOptions>, string, string]>([
   [

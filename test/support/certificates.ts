@@ -1,9 +1,16 @@
-import { generate } from 'selfsigned';
+/** Certificates as the tests of most features want them. `crafted-certificates.ts` has those that no authority issues. */
+import { CertificateSigner } from '@resilient-watcher/local-api-server';
 
 /** A certificate and its key, PEM. */
 export interface CertificatePair {
   readonly cert: string;
   readonly key: string;
+}
+
+/** A certificate authority, with its certificate, PEM. */
+export interface Authority {
+  readonly cert: string;
+  readonly signer: CertificateSigner;
 }
 
 /** What a test wants to be different about a certificate. */
@@ -13,37 +20,22 @@ interface CertificateSettings {
   readonly notAfter?: Date;
 }
 
-/** Quick to make. */
-const EC = { keyType: 'ec', algorithm: 'sha256' } as const;
+const YEAR_MS = 365 * 86_400_000;
 
-/** A certificate authority: of its own, or an intermediate one below `issuer`. */
-export async function createAuthority(name: string, issuer?: CertificatePair): Promise<CertificatePair> {
-  const { cert, private: key } = await generate([{ name: 'commonName', value: name }], {
-    ...EC,
-    ...(issuer && { ca: issuer }),
-    extensions: [
-      { name: 'basicConstraints', cA: true, critical: true },
-      { name: 'keyUsage', keyCertSign: true, critical: true },
-    ],
-  });
-  return { cert, key };
+/** A root, or an intermediate authority below `issuer`. */
+export function createAuthority(name: string, issuer?: Authority): Authority {
+  const signer = new CertificateSigner({ name, issuer: issuer?.signer });
+  return { cert: signer.certificate, signer };
 }
 
-/** What a server at `localhost` (or `name`), or a client, shows to prove who it is. */
-export async function createServerPair(
-  authority: CertificatePair,
+/** What a server at `localhost` (or `name`), or a client, shows to prove who it is; without what is above it. */
+export function createServerPair(
+  { signer }: Authority,
   { name = 'localhost', notBefore, notAfter }: CertificateSettings = {},
-): Promise<CertificatePair> {
-  const { cert, private: key } = await generate([{ name: 'commonName', value: name }], {
-    ...EC,
-    ...(notBefore && { notBeforeDate: notBefore }),
-    ...(notAfter && { notAfterDate: notAfter }),
-    ca: authority,
-    extensions: [
-      { name: 'keyUsage', digitalSignature: true, critical: true },
-      { name: 'extKeyUsage', serverAuth: true, clientAuth: true },
-      { name: 'subjectAltName', altNames: [{ type: 2, value: name }] },
-    ],
-  });
-  return { cert, key };
+): CertificatePair {
+  const from = notBefore?.getTime() ?? Date.now() - 60_000;
+  const lifetimeMs = (notAfter?.getTime() ?? from + YEAR_MS) - from;
+  const { chain, key } = signer.issue({ commonName: name, dnsNames: [name], notBefore: from, lifetimeMs });
+  const end = '-----END CERTIFICATE-----\n';
+  return { cert: chain.slice(0, chain.indexOf(end) + end.length), key };
 }

@@ -5,7 +5,7 @@ import { KubeletVolume } from 'resilient-watcher/testing';
 import { TlsFiles } from 'resilient-watcher/tls';
 import { expect, onTestFinished } from 'vitest';
 
-import { createAuthority, createServerPair } from './certificates.js';
+import { createAuthority, createServerPair, type CertificatePair } from './certificates.js';
 import { rounds } from './rounds.js';
 import { temporaryDirectory } from './temporary-directory.js';
 import { fingerprintOf, secretOf } from './tls-sets.js';
@@ -14,9 +14,11 @@ const ROTATIONS = rounds(8, 250);
 /** After every so many there is a bad pair in between. */
 const BAD_EVERY = 25;
 
-export const authority = await createAuthority('authority');
-export const pairs = await Promise.all(Array.from({ length: 5 }, () => createServerPair(authority)));
+export const authority = createAuthority('authority');
+export const pairs = Array.from({ length: 5 }, () => createServerPair(authority));
 export const ca = authority.cert;
+export const pairAt = (index: number): CertificatePair =>
+  pairs[index % pairs.length] ?? createServerPair(authority);
 
 /** What clients have seen: a fingerprint for each connection. */
 interface Load {
@@ -39,7 +41,6 @@ interface RotatingPair {
 
 export function rotatingPair(swap: 'rename' | 'remove'): RotatingPair {
   const volume = new KubeletVolume(join(temporaryDirectory(), 'tls'), { swap });
-  const pairAt = (index: number): (typeof pairs)[0] => pairs[index % pairs.length] ?? authority;
   volume.publish(secretOf(pairAt(0)));
   const files = new TlsFiles(volume.directory);
   onTestFinished(() => files.close());

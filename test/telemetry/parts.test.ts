@@ -121,11 +121,11 @@ test('a certificate is logged with its subject, fingerprint and expiry, and a re
   onTestFinished(() => metrics.close());
   const isCurrent = async (): Promise<string | undefined> =>
     /certificate_last_update_successful\{target="web"\} (\d)/.exec(await registry.metrics())?.[1];
-  const authority = await createAuthority('a');
+  const authority = createAuthority('a');
   const now = Date.now();
   const dates = { notBefore: new Date(now - 7_200_000), notAfter: new Date(now + 3_600_000) };
-  const first = await createServerPair(authority, dates);
-  const second = await createServerPair(authority, dates);
+  const first = createServerPair(authority, dates);
+  const second = createServerPair(authority, dates);
   const clock = new FakeClock(now);
   const volume = new KubeletVolume(join(temporaryDirectory(), 'mounted'));
   volume.publish(secretOf(first));

@@ -15,13 +15,14 @@ import { temporaryDirectory } from '../support/temporary-directory.js';
 import { askHttps, keepDoing, listen, repeatable } from '../support/tls-clients.js';
 import { secretOf } from '../support/tls-sets.js';
 
-const authority = await createAuthority('authority');
-const stranger = await createAuthority('stranger');
-const serverPair = await createServerPair(authority);
-const clientPairs = await Promise.all(
-  Array.from({ length: 4 }, (_, index) => createServerPair(authority, { name: `client-${index}` })),
+const authority = createAuthority('authority');
+const stranger = createAuthority('stranger');
+const serverPair = createServerPair(authority);
+const clientPairs = Array.from({ length: 4 }, (_, index) =>
+  createServerPair(authority, { name: `client-${index}` }),
 );
-const clientAt = (index: number): CertificatePair => clientPairs[index % clientPairs.length] ?? authority;
+const clientAt = (index: number): CertificatePair =>
+  clientPairs[index % clientPairs.length] ?? createServerPair(authority);
 const ca = authority.cert;
 
 function openFiles(first: Record<string, string>): { volume: KubeletVolume; files: TlsFiles } {

@@ -13,9 +13,9 @@ import { temporaryDirectory } from '../support/temporary-directory.js';
 import { listen } from '../support/tls-clients.js';
 import { fingerprintOf, secretOf } from '../support/tls-sets.js';
 
-const authority = await createAuthority('authority');
-const stranger = await createAuthority('stranger');
-const [first, second] = [await createServerPair(authority), await createServerPair(authority)];
+const authority = createAuthority('authority');
+const stranger = createAuthority('stranger');
+const [first, second] = [createServerPair(authority), createServerPair(authority)];
 const ca = authority.cert;
 
 function openFiles(): { volume: KubeletVolume; files: TlsFiles } {
@@ -74,7 +74,7 @@ test('options of createServer() are kept: TLS versions and the rules for client 
 
   await expect(handshake(port, { maxVersion: 'TLSv1.2', ...second })).rejects.toThrow(/version/);
   await expect(handshake(port, { ...second })).resolves.toMatchObject({ authorized: true });
-  const unknown = await createServerPair(stranger);
+  const unknown = createServerPair(stranger);
   expect(await answerTo(await handshake(port, { ...unknown }))).toBe('');
   expect(await answerTo(await handshake(port, { ...second }))).toContain('hello');
 });
@@ -158,7 +158,7 @@ test('a server that is given to serveTls() again has the CA bundle of the new fi
   onTestFinished(() => again.close());
   const port = await listen(server);
   const visit = async (issuer: typeof stranger): Promise<string> =>
-    answerTo(await handshake(port, { ...(await createServerPair(issuer)), maxVersion: 'TLSv1.2' }));
+    answerTo(await handshake(port, { ...createServerPair(issuer), maxVersion: 'TLSv1.2' }));
   server.on('secureConnection', (socket: TLSSocket) => socket.end('hello'));
   await expect(visit(stranger)).resolves.toBe('hello');
   await expect(visit(authority)).rejects.toThrow();
@@ -171,7 +171,7 @@ test('each server name gets the certificate of its files, and other names that o
     const files = new TlsFiles(volume.directory);
     onTestFinished(() => files.close());
     const publish = async (): Promise<string> => {
-      const pair = await createServerPair(authority, { name });
+      const pair = createServerPair(authority, { name });
       volume.publish(secretOf(pair));
       await files.check();
       return fingerprintOf(pair);

@@ -26,14 +26,14 @@ const DAY_MS = 24 * HOUR_MS;
 const NOW = Date.now();
 const inDays = (days: number): Date => new Date(NOW + days * DAY_MS);
 
-const root = await createAuthority('root');
-const intermediate = await createAuthority('intermediate', root);
-const good = await createServerPair(root);
-const other = await createServerPair(root);
-const below = await createServerPair(intermediate);
-const old = await createServerPair(root, { notBefore: inDays(-30), notAfter: inDays(-1) });
+const root = createAuthority('root');
+const intermediate = createAuthority('intermediate', root);
+const good = createServerPair(root);
+const other = createServerPair(root);
+const below = createServerPair(intermediate);
+const old = createServerPair(root, { notBefore: inDays(-30), notAfter: inDays(-1) });
 // Not tomorrow: what waits for it looks every minute.
-const early = await createServerPair(root, { notBefore: inDays(1 / 24), notAfter: inDays(30) });
+const early = createServerPair(root, { notBefore: inDays(1 / 24), notAfter: inDays(30) });
 
 const chain = (...certificates: string[]): string => certificates.map((pem) => pem.trim()).join('\n');
 
@@ -368,7 +368,7 @@ test.each([
 
 test('a certificate about to expire is reported once, then its expiry with the reason; then get() rejects', async () => {
   const { volume, files, events, clock } = watchedFiles();
-  const pair = await createServerPair(root, { notBefore: inDays(-30), notAfter: inDays(30) });
+  const pair = createServerPair(root, { notBefore: inDays(-30), notAfter: inDays(30) });
   volume.publish(secretOf(pair));
   await files.start();
   await clock.advance(19 * DAY_MS);

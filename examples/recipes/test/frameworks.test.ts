@@ -68,11 +68,11 @@ const frameworks: Readonly<
 };
 
 test.each(Object.keys(frameworks))('%s', async (name) => {
-  const authority = await createAuthority('CA');
+  const authority = createAuthority('CA');
   const config = new KubeletVolume(join(temporaryDirectory(), 'config'));
   const tls = new KubeletVolume(join(temporaryDirectory(), 'tls'));
   const publishPair = async (): Promise<void> => {
-    const { cert, key } = await createServerPair(authority);
+    const { cert, key } = createServerPair(authority);
     tls.publish({ 'tls.crt': cert, 'tls.key': key });
   };
   config.publish({ 'app.yaml': 'greeting: hello' });

@@ -58,10 +58,10 @@ test('kafkajs: with SASL/OAUTHBEARER each connection logs in with the current to
 });
 
 test('kafkajs: each connection shows the current certificate', async () => {
-  const authority = await createAuthority('CA');
+  const authority = createAuthority('CA');
   const seen: (string | undefined)[] = [];
   const server = createServer({
-    ...(await createServerPair(authority)),
+    ...createServerPair(authority),
     ca: authority.cert,
     requestCert: true,
   });

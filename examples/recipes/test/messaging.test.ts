@@ -6,11 +6,7 @@ import { describe, expect, onTestFinished, test } from 'vitest';
 
 import { connect as connectMqtt } from '../mqtt.js';
 import { connect as connectNats } from '../nats.js';
-import {
-  createAuthority,
-  createServerPair,
-  type CertificatePair,
-} from '../../../test/support/certificates.js';
+import { createAuthority, createServerPair, type Authority } from '../../../test/support/certificates.js';
 import { loginScene } from './login-scene.js';
 import { startMosquitto, startNats, withoutMosquitto, withoutNats } from './message-servers.js';
 import { tlsScene } from './mounted-files.js';
@@ -20,9 +16,9 @@ import { temporaryDirectory } from '../../../test/support/temporary-directory.js
 const ROTATIONS = rounds(4, 30);
 
 /** The files of a server at `localhost`. */
-async function serverFiles(authority: CertificatePair): Promise<{ cert: string; key: string; ca: string }> {
+async function serverFiles(authority: Authority): Promise<{ cert: string; key: string; ca: string }> {
   const directory = temporaryDirectory();
-  const pair = await createServerPair(authority);
+  const pair = createServerPair(authority);
   const write = (name: string, text: string): string => {
     writeFileSync(join(directory, name), text);
     return join(directory, name);
@@ -32,7 +28,7 @@ async function serverFiles(authority: CertificatePair): Promise<{ cert: string; 
 
 describe.skipIf(withoutMosquitto)(`mosquitto${withoutMosquitto ? `: ${withoutMosquitto}` : ''}`, () => {
   test('mqtt: no message is lost, and each connection shows the current certificate', async () => {
-    const authority = await createAuthority('CA');
+    const authority = createAuthority('CA');
     const server = await startMosquitto(await serverFiles(authority));
     const { files, publish } = await tlsScene(authority);
     const url = `mqtts://localhost:${server.port}`;
@@ -63,7 +59,7 @@ describe.skipIf(withoutMosquitto)(`mosquitto${withoutMosquitto ? `: ${withoutMos
 
 describe.skipIf(withoutNats)(`NATS${withoutNats ? `: ${withoutNats}` : ''}`, () => {
   test('nats: requests go on over TLS, and each connection has the current login', async () => {
-    const authority = await createAuthority('CA');
+    const authority = createAuthority('CA');
     const server = await startNats(await serverFiles(authority), 'app', 'first');
     const { files, publish } = await tlsScene(authority);
     const scene = loginScene();

@@ -4,7 +4,7 @@ import { createServer, type TLSSocket } from 'node:tls';
 
 import { BSON } from 'mongodb';
 
-import { createServerPair, type CertificatePair } from '../../../test/support/certificates.js';
+import { createServerPair, type Authority } from '../../../test/support/certificates.js';
 import { listen } from '../../../test/support/tls-clients.js';
 
 const OP_REPLY = 1;
@@ -58,14 +58,14 @@ function answerTo(message: Buffer, answer: ReturnType<typeof connection>): Buffe
 }
 
 /** A server at `localhost`, until the test is over, that wants a certificate of `authority` from each client. */
-export async function startMongodb(authority: CertificatePair): Promise<{
+export async function startMongodb(authority: Authority): Promise<{
   readonly port: number;
   /** Ends all connections. */
   readonly disconnect: () => void;
 }> {
   const sockets = new Set<Socket>();
   const server = createServer({
-    ...(await createServerPair(authority)),
+    ...createServerPair(authority),
     ca: authority.cert,
     requestCert: true,
     rejectUnauthorized: true,

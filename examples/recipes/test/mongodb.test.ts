@@ -8,7 +8,7 @@ import { tlsScene, tokenScene } from './mounted-files.js';
 import { startMongodb } from './mongodb-stand-in.js';
 
 test('mongodb: each connection logs in as the subject of the current certificate', async () => {
-  const authority = await createAuthority('CA');
+  const authority = createAuthority('CA');
   const { files, publish } = await tlsScene(authority);
   const { port, disconnect } = await startMongodb(authority);
   const client = new MongoClient(`mongodb://localhost:${port}`, x509(files));

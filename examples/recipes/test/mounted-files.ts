@@ -6,11 +6,11 @@ import { KubeletVolume, mintTestToken } from 'resilient-watcher/testing';
 import { TlsFiles } from 'resilient-watcher/tls';
 import { expect, onTestFinished } from 'vitest';
 
-import { createServerPair, type CertificatePair } from '../../../test/support/certificates.js';
+import { createServerPair, type Authority } from '../../../test/support/certificates.js';
 import { temporaryDirectory } from '../../../test/support/temporary-directory.js';
 
 /** A mounted certificate of a client. */
-export async function tlsScene(authority: CertificatePair): Promise<{
+export async function tlsScene(authority: Authority): Promise<{
   readonly files: TlsFiles;
   /** Writes a certificate with this common name, and waits until it is read. */
   readonly publish: (name: string) => Promise<void>;
@@ -19,7 +19,7 @@ export async function tlsScene(authority: CertificatePair): Promise<{
   const files = new TlsFiles(volume.directory);
   onTestFinished(() => files.close());
   const publish = async (name: string): Promise<void> => {
-    const { cert, key } = await createServerPair(authority, { name });
+    const { cert, key } = createServerPair(authority, { name });
     const previous = files.current;
     volume.publish({ 'tls.crt': cert, 'tls.key': key, 'ca.crt': authority.cert });
     await files.changed({ previous });

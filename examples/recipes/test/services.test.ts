@@ -90,10 +90,10 @@ test('Azure: each assertion is the current token', async () => {
 
 test('SPIFFE: a set that is written file by file is used when it fits together', async () => {
   const directory = temporaryDirectory();
-  const authority = await createAuthority('spiffe');
+  const authority = createAuthority('spiffe');
   const write = (name: string, text: string): void => writeFileSync(join(directory, name), text);
   const publish = async (name: string, between = (): Promise<void> => Promise.resolve()): Promise<void> => {
-    const { cert, key } = await createServerPair(authority, { name });
+    const { cert, key } = createServerPair(authority, { name });
     write('svid.pem', cert);
     await between();
     write('svid_key.pem', key);

@@ -177,12 +177,12 @@ test('--audience: a token for others is never accepted, and one for several is',
 
 test('an expired certificate is found in its file and in its directory', async () => {
   const expired = { notBefore: new Date(Date.now() - 2e9), notAfter: new Date(Date.now() - 1e9) };
-  const authority = await createAuthority('root');
+  const authority = createAuthority('root');
   const directory = join(temporaryDirectory(), 'tls');
   mkdirSync(directory);
   writeFileSync(join(directory, 'ca.crt'), authority.cert);
   expect((await doctor(directory)).ids).toEqual([]);
-  const { cert, key } = await createServerPair(authority, expired);
+  const { cert, key } = createServerPair(authority, expired);
   writeFileSync(join(directory, 'tls.crt'), cert);
   writeFileSync(join(directory, 'tls.key'), key);
   for (const path of [directory, join(directory, 'tls.crt')]) {

@@ -11,10 +11,10 @@ import { temporaryDirectory } from '../../../test/support/temporary-directory.js
 import { secretOf } from '../../../test/support/tls-sets.js';
 import { EchoClient, startGrpc } from './echo.js';
 
-const authority = await createAuthority('authority');
-const stranger = await createAuthority('stranger');
-const serverPair = await createServerPair(authority);
-const clientPair = await createServerPair(authority, { name: 'client' });
+const authority = createAuthority('authority');
+const stranger = createAuthority('stranger');
+const serverPair = createServerPair(authority);
+const clientPair = createServerPair(authority, { name: 'client' });
 const ca = authority.cert;
 
 function openFiles(first: Record<string, string | Buffer>): { volume: KubeletVolume; files: TlsFiles } {
@@ -36,7 +36,7 @@ test('gRPC with certificates on both sides follows the files on both sides', asy
   expect(await old.echo('old')).toBe('old');
 
   // A new authority for both: a client with the old one would be refused.
-  const [newServer, newClient] = [await createServerPair(stranger), await createServerPair(stranger)];
+  const [newServer, newClient] = [createServerPair(stranger), createServerPair(stranger)];
   onServer.volume.publish(secretOf(newServer, stranger.cert));
   await onServer.files.check();
   await expect(new EchoClient(port, credentials).echo('too early')).rejects.toThrow(/UNAVAILABLE/);
@@ -46,7 +46,7 @@ test('gRPC with certificates on both sides follows the files on both sides', asy
   expect(await old.echo('still')).toBe('still');
 
   // Without a CA bundle the last one stays in force.
-  onServer.volume.publish(secretOf(await createServerPair(stranger)));
+  onServer.volume.publish(secretOf(createServerPair(stranger)));
   await onServer.files.check();
   expect(await new EchoClient(port, credentials).echo('known')).toBe('known');
   const unknown = openFiles(secretOf(clientPair, stranger.cert)).files;
@@ -57,7 +57,7 @@ test('gRPC with certificates on both sides follows the files on both sides', asy
 test('a client whose CA was removed after it connected is refused before its first call', async () => {
   const { volume, files } = openFiles(secretOf(serverPair, `${ca}${stranger.cert}`));
   const port = await startGrpc(await grpcServerCredentials(files, { requireClientCertificate: true }));
-  const leaving = openFiles(secretOf(await createServerPair(stranger), ca)).files;
+  const leaving = openFiles(secretOf(createServerPair(stranger), ca)).files;
   const client = new EchoClient(port, await grpcChannelCredentials(leaving));
   await client.connect();
   volume.publish(secretOf(serverPair, ca));

@@ -9,7 +9,7 @@ import { httpsAgent, serveTls, TlsFiles } from 'resilient-watcher/tls';
 import { expect, onTestFinished, test } from 'vitest';
 
 import { createMesh, serveHello } from '../../../test/support/mesh.js';
-import { authority, ca, pairs, rotatingPair } from '../../../test/support/rotating-pair.js';
+import { ca, pairAt, rotatingPair } from '../../../test/support/rotating-pair.js';
 import { temporaryDirectory } from '../../../test/support/temporary-directory.js';
 import { askHttps, keepDoing, listen, repeatable } from '../../../test/support/tls-clients.js';
 import { secretOf } from '../../../test/support/tls-sets.js';
@@ -73,7 +73,7 @@ test.each(['rename', 'remove'] as const)(
 
 test("in the same run grpc-js's own provider drops connections, and this one none", async () => {
   const volume = new KubeletVolume(join(temporaryDirectory(), 'tls'), { swap: 'remove' });
-  const [first, second] = [pairs[0] ?? authority, pairs[1] ?? authority];
+  const [first, second] = [pairAt(0), pairAt(1)];
   volume.publish(secretOf(first, ca));
   const files = new TlsFiles(volume.directory);
   onTestFinished(() => files.close());

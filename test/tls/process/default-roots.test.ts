@@ -10,9 +10,9 @@ import { createAuthority, createServerPair } from '../../support/certificates.js
 import { temporaryDirectory } from '../../support/temporary-directory.js';
 import { secretOf } from '../../support/tls-sets.js';
 
-const authority = await createAuthority('authority');
-const stranger = await createAuthority('stranger');
-const first = await createServerPair(authority);
+const authority = createAuthority('authority');
+const stranger = createAuthority('stranger');
+const first = createServerPair(authority);
 const ca = authority.cert;
 
 test('a host of sniCallback() that has no CA bundle admits no client of the roots of Node.js', async () => {
@@ -20,7 +20,7 @@ test('a host of sniCallback() that has no CA bundle admits no client of the root
   const directory = temporaryDirectory();
   writeFileSync(join(directory, 'public.pem'), stranger.cert);
   for (const [name, text] of Object.entries(secretOf(first))) writeFileSync(join(directory, name), text);
-  const client = await createServerPair(stranger);
+  const client = createServerPair(stranger);
   const program = `
     import { connect, createServer } from 'node:tls';
     import { sniCallback, TlsFiles } from 'resilient-watcher/tls';

@@ -8,11 +8,11 @@ import { mintTestToken } from 'resilient-watcher/testing';
 import { expect, test } from 'vitest';
 
 import { checkBuilt } from '../../support/built-package.js';
-import { createAuthority } from '../../support/certificates.js';
+import { createAuthority, createServerPair } from '../../support/certificates.js';
 import { temporaryDirectory } from '../../support/temporary-directory.js';
 
 const cwd = fileURLToPath(new URL('../../../', import.meta.url));
-const { cert, key } = await createAuthority('job');
+const { cert, key } = createServerPair(createAuthority('job'));
 
 /** Exit code 7: it goes on. */
 function exitCodeOf(program: string): number | null {
