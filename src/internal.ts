@@ -26,6 +26,7 @@ export {
   optional,
   port,
   PORT_OPTIONS,
+  refuseAbove,
   required,
   resolveOptions,
 } from './core/options/options.js';

@@ -150,6 +150,7 @@ export function resolveWatcherOptions(
   refuseMisplaced(given);
   const options = resolveOptions(OWNER, given, OPTIONS);
   refuseAbove(OWNER, given, options, 'restartDelayMs', 'maxRestartDelayMs');
+  refuseAbove(OWNER, given, options, 'settleMs', 'maxSettleMs');
   const { recursive } = options;
   const tree =
     recursive === false

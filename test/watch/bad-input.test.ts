@@ -48,6 +48,16 @@ test.each([
     RangeError,
     'option "restartDelayMs" must be at most "maxRestartDelayMs" (ms), got 5001 and 5000',
   ],
+  [
+    { settleMs: 10_001 },
+    RangeError,
+    'option "settleMs" must be at most "maxSettleMs" (ms), got 10001 and 10000',
+  ],
+  [
+    { settleMs: 200, maxSettleMs: 100 },
+    RangeError,
+    'option "settleMs" must be at most "maxSettleMs" (ms), got 200 and 100',
+  ],
   [{ missingGraceMs: NaN }, RangeError, 'option "missingGraceMs" must be'],
   [{ maxSettleMs: Infinity }, RangeError, 'option "maxSettleMs" must be'],
   [{ resyncIntervalMs: null }, TypeError, 'option "resyncIntervalMs" must be'],

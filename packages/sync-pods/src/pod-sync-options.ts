@@ -9,6 +9,7 @@ import {
   optional,
   port,
   PORT_OPTIONS,
+  refuseAbove,
   resolveOptions,
 } from 'resilient-watcher/internal';
 import type { ClusterClient } from 'resilient-watcher/kubernetes';
@@ -70,11 +71,6 @@ export type ResolvedPodSyncOptions = ReturnType<typeof resolveOptions<typeof OPT
 /** @throws {TypeError | RangeError} for a wrong option. */
 export function resolvePodSyncOptions(options: PodSyncOptions | undefined): ResolvedPodSyncOptions {
   const resolved = resolveOptions('PodSync', options, OPTIONS);
-  const { splayMs, maxDelayMs } = resolved;
-  if (splayMs > maxDelayMs) {
-    throw new RangeError(
-      `PodSync: option "splayMs" must be at most maxDelayMs (${maxDelayMs}), got ${splayMs}`,
-    );
-  }
+  refuseAbove('PodSync', options, resolved, 'splayMs', 'maxDelayMs');
   return resolved;
 }

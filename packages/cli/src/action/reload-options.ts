@@ -5,6 +5,7 @@ import {
   milliseconds,
   nonEmptyString,
   PORT_OPTIONS,
+  refuseAbove,
   required,
   resolveOptions,
 } from 'resilient-watcher/internal';
@@ -85,6 +86,7 @@ export type ResolvedReloadOptions = ReturnType<typeof resolveReloadOptions>;
 // eslint-disable-next-line @typescript-eslint/explicit-module-boundary-types -- derived from the table above
 export function resolveReloadOptions(given: ReloadActionOptions) {
   const options = resolveOptions('ReloadAction', given, OPTIONS);
+  refuseAbove('ReloadAction', given, options, 'retryDelayMs', 'maxRetryDelayMs');
   const actions = [options.action].flat() as readonly Action[];
   return { ...options, actions, name: options.name ?? actions[0]?.name ?? '' };
 }
