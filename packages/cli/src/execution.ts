@@ -69,9 +69,9 @@ export class Execution {
   }
 
   /** Called before other programs are started: as PID 1 this one also inherits the processes that those leave behind. */
-  becomeInit(): void {
+  async becomeInit(): Promise<void> {
     if (!this.io.becomeInit) return;
-    this.io.becomeInit();
+    await this.io.becomeInit();
     const advice = 'Use Node.js 22.15 or later with /bin/sh, or tini';
     this.output.log('warn', 'init', `running as PID 1 without an init: orphans are not reaped. ${advice}`);
   }

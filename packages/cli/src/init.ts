@@ -2,6 +2,9 @@
  * PID 1 of a container also has to reap orphans. Node.js waits for its own children only, so a shell takes its place:
  * it starts this program again, forwards signals, and reaps what it inherits.
  */
+import { systemClock } from 'resilient-watcher';
+import { sleep } from 'resilient-watcher/internal';
+
 import { becomeShell } from './replace-process.js';
 
 /**
@@ -20,7 +23,10 @@ while :; do
   kill -0 $child 2>/dev/null || exit $code
 done`;
 
-/** Puts the shell in the place of this process. Returns only if that is not possible. */
-export function becomeInit(): void {
+/** Puts the shell in the place of this process. Resolves only if that is not possible. */
+export async function becomeInit(): Promise<void> {
+  // A signal that has arrived while the program was loading is handled between these turns, and would be forgotten.
+  await sleep(systemClock, 0);
+  await sleep(systemClock, 0);
   becomeShell(INIT_SCRIPT, process.execPath, ...process.execArgv, ...process.argv.slice(1));
 }

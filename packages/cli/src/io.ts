@@ -15,6 +15,6 @@ export interface Io {
   /** Emits the name of each signal that arrives. */
   readonly signals: { on(signal: NodeJS.Signals, listener: (signal: NodeJS.Signals) => void): unknown };
   readonly clock: Clock;
-  /** For PID 1: called before a command starts others. Returns only if there is no init to take its place. */
-  readonly becomeInit?: (() => void) | undefined;
+  /** For PID 1: called before a command starts others. Resolves only if there is no init to take its place. */
+  readonly becomeInit?: (() => Promise<void>) | undefined;
 }

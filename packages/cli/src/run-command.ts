@@ -67,7 +67,7 @@ async function runRun({ paths, flags, command, execution }: Invocation<Flags>): 
   if (isOnWindows() && onChange !== 'restart') {
     throw new UsageError(`on Windows, ${onChange} would end the command; use --on-change restart`);
   }
-  execution.becomeInit();
+  await execution.becomeInit();
   const child = new Child(command, execution, flags);
   forwardSignals(child, execution);
   const missing = (): string[] => missingPaths(watchers);

@@ -44,7 +44,7 @@ Examples:
 async function runWait({ paths, flags, command, execution }: Invocation<Flags>): Promise<void> {
   checkPaths(paths, 'wait for', '--key');
   const { key: keys, timeout } = flags;
-  if (command.length > 0) execution.becomeInit();
+  if (command.length > 0) await execution.becomeInit();
   const child = command.length === 0 ? undefined : new Child(command, execution);
   forwardSignals(child, execution);
   const complete = new Outcome<void>();

@@ -49,7 +49,7 @@ async function runWatch({ paths, flags, command, execution }: Invocation<Flags>)
     config === undefined
       ? prepareRule({ paths, flags, command }, execution)
       : async () => (await import('./rules-file.js')).watchRules(config, execution);
-  execution.becomeInit();
+  await execution.becomeInit();
   execution.endOnSignals();
   await listen(flags, execution);
   await start();

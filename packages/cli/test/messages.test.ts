@@ -44,7 +44,7 @@ test.each([
   ['wait', ['--', 'true']],
   ['watch', ['--initial', '--once', '--', 'true']],
 ])('%s warns as PID 1 that orphans are not reaped, if no init can take its place', async (command, args) => {
-  const becomeInit = (): void => undefined;
+  const becomeInit = (): Promise<void> => Promise.resolve();
   const { code, stderr } = await runMain([command, temporaryDirectory(), ...args], { becomeInit });
   expect([code, stderr]).toEqual([0, expect.stringContaining('orphans are not reaped')]);
 });

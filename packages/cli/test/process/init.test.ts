@@ -1,6 +1,6 @@
 /** The program as PID 1 of a namespace. */
 import { spawnSync } from 'node:child_process';
-import { readFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
 import { KubeletVolume } from 'resilient-watcher/testing';
@@ -73,6 +73,43 @@ describe('as PID 1 of a PID namespace', () => {
     signalInit(program, 'SIGTERM');
     expect(await program.exit).toBe(0);
   });
+
+  /** A module that sends SIGTERM to its own process at a moment of its start. */
+  const MOMENTS = {
+    'has just handled signals': `process.once('newListener', () => process.nextTick(() => process.kill(process.pid, 'SIGTERM')));`,
+    'is loading': `
+      const stream = process.stdout;
+      Object.defineProperty(process, 'stdout', {
+        configurable: true,
+        get() {
+          Object.defineProperty(process, 'stdout', { value: stream });
+          process.kill(process.pid, 'SIGTERM');
+          return stream;
+        },
+      });`,
+  };
+  const nodes = [...new Set([process.execPath, newer ?? process.execPath])];
+  const starts = nodes.flatMap((node) =>
+    Object.entries(MOMENTS).flatMap(([moment, code]) =>
+      ['run', 'watch', 'wait'].map((command) => ({ node, moment, code, command })),
+    ),
+  );
+
+  test.for(starts)(
+    '$command ends on a SIGTERM that arrives while it $moment, with $node',
+    async ({ node, code, command }, context) => {
+      if (!canUnshare) skip(context, '`unshare -Ur --pid` is not possible here');
+      const hook = join(temporaryDirectory(), 'hook.mjs');
+      writeFileSync(hook, `if (process.pid === 1) { ${code} }`);
+      const then = command === 'watch' ? [] : ['--', '/bin/sh', '-c', 'while :; do sleep 0.05; done'];
+      const program = startCli([command, volume().directory, ...then], {
+        prefix: namespace,
+        node,
+        env: { NODE_OPTIONS: `--import ${hook}` },
+      });
+      expect([0, 128 + 15]).toContain(await program.exit);
+    },
+  );
 
   test('with an older Node.js it says that orphans are not reaped, and works', async (context) => {
     if (!canUnshare) skip(context, '`unshare -Ur --pid` is not possible here');

@@ -21,7 +21,7 @@ export interface CommandLineOptions {
   readonly clock?: Clock;
   readonly isTTY?: boolean;
   /** Called where PID 1 would let an init take its place. */
-  readonly becomeInit?: () => void;
+  readonly becomeInit?: () => Promise<void>;
 }
 
 /** What a command line has led to. */
