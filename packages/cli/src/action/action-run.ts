@@ -7,6 +7,8 @@ import type { ActionUpdate } from './action-update.js';
 /** How long a run may take, ms. */
 interface RunLimits {
   readonly timeoutMs: number;
+  /** Called when that is over. */
+  readonly onLate: (error: ActionError) => void;
   readonly stopTimeoutMs: number;
   readonly clock: Clock;
 }
@@ -25,7 +27,7 @@ interface RunLimits {
 export async function runAction(
   action: Action,
   update: ActionUpdate,
-  { timeoutMs, stopTimeoutMs, clock }: RunLimits,
+  { timeoutMs, onLate, stopTimeoutMs, clock }: RunLimits,
   interrupted: AbortSignal,
 ): Promise<'succeeded' | 'interrupted'> {
   const stopping = new AbortController();
@@ -37,7 +39,12 @@ export async function runAction(
     timer = clock.schedule(() => unstoppable.reject(new Error('it does not stop')), stopTimeoutMs);
     stopping.abort(reason);
   };
-  let timer = clock.schedule(() => stop(timeoutOf(action, timeoutMs)), timeoutMs);
+  const late = (): void => {
+    const error = timeoutOf(action, timeoutMs);
+    stop(error);
+    onLate(error);
+  };
+  let timer = clock.schedule(late, timeoutMs);
   const forget = onAbort(interrupted, () => stop(interrupted.reason as Error));
   try {
     await Promise.race([action.run(update, { signal }), unstoppable.promise]);

@@ -297,8 +297,10 @@ export class ReloadAction extends Component<ReloadActionEvents, ReloadActionStat
   /** Runs one action. */
   async #run(action: Action, update: ActionUpdate): Promise<RunResult> {
     if (this.lifetime.ended) return 'interrupted';
+    // Known now, while it is told when the run is over: it may still fulfill, or never stop.
+    const onLate = (error: ActionError): void => this.#failed(error);
     const run = (): ReturnType<typeof runAction> =>
-      runAction(action, update, this.#options, this.lifetime.signal);
+      runAction(action, update, { ...this.#options, onLate }, this.lifetime.signal);
     try {
       return await this.trace('action', { action: action.kind ?? 'custom' }, run, String);
     } catch (error) {

@@ -100,6 +100,32 @@ test('a run that does not stop is abandoned after stopTimeoutMs', async () => {
   expect(events).toEqual(['ERR_ACTION_TIMEOUT null']);
 });
 
+test('a run that ignores its signal has failed for status, probes and metrics when its time is up', async () => {
+  const ended = new Outcome<void>();
+  onTestFinished(() => ended.resolve());
+  const action: Action = { name: 'deaf', run: () => ended.promise };
+  const { reload, events, clock, settled } = scene({ action, timeoutMs: 1_000, stopTimeoutMs: 5_000 });
+  reload.trigger(update('a'));
+  await settled();
+  await clock.advance(1_000);
+  await settled();
+  expect(reload.status()).toMatchObject({
+    state: 'running',
+    lastSuccessful: false,
+    lastError: { code: 'ERR_ACTION_TIMEOUT' },
+  });
+  expect(healthOf(reload).ready).toBe(false);
+  ended.resolve();
+  await reload.idle();
+  expect([events, reload.status().lastSuccessful]).toEqual([['succeeded a'], true]);
+});
+
+test('a first delay above the longest one is refused', () => {
+  expect(() => scene({ retryDelayMs: 60_001 })).toThrow(
+    'option "retryDelayMs" must be at most "maxRetryDelayMs" (ms), got 60001 and 60000',
+  );
+});
+
 test('several actions run one after another, and a retry begins with the one that failed', async () => {
   const order: string[] = [];
   let isDown = true;
