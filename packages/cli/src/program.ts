@@ -23,7 +23,7 @@ interface CommonFlags {
 const HINT = '(use --help for usage and examples)';
 
 /** Each command imports its own modules, so that an init container does not wait for others to load. */
-const COMMANDS: Readonly<Record<string, () => Promise<Subcommand>>> = {
+export const COMMANDS: Readonly<Record<string, () => Promise<Subcommand>>> = {
   watch: async () => (await import('./watch-command.js')).watch,
   run: async () => (await import('./run-command.js')).run,
   wait: async () => (await import('./wait-command.js')).wait,
