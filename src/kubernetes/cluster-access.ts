@@ -123,7 +123,8 @@ async function kubeConfigAccess(source: KubeConfig | string, ports: ReadingPorts
     tokenFile,
     token: user.token,
     plugin,
-    isPods: isServerOfPod(cluster.server),
+    // Behind a proxy, the same name and address are those of another cluster.
+    isPods: !given.cluster.proxyUrl && isServerOfPod(cluster.server),
     own(credential) {
       if (!credential) return through(user);
       const { token, cert, key } = credential;
@@ -165,7 +166,7 @@ function isServerOfPod(server: string): boolean {
   try {
     const [own, given] = [new URL(podServer()), new URL(server)];
     const isNamed = /^kubernetes\.default(?:\.svc(?:\.cluster\.local)?)?$/.test(given.hostname);
-    return isNamed || own.host === given.host;
+    return own.protocol === given.protocol && (isNamed || own.host === given.host);
   } catch {
     return false;
   }

@@ -30,12 +30,13 @@ interface CredentialContext {
 /**
  * Chooses the credentials to try in turn as long as the server answers 401.
  *
- * | the kubeconfig                                                | first           | then            |
- * |---------------------------------------------------------------|-----------------|-----------------|
- * | is the pod's own: a token file, and the pod's API server      | projected token | its token file  |
- * | has a token of the same issuer, for one of the same audiences | its token       | projected token |
- * | has others, perhaps for another cluster                       | its credentials | nothing         |
+ * | the kubeconfig                                                     | first           | then            |
+ * |--------------------------------------------------------------------|-----------------|-----------------|
+ * | is for the pod's own API server, and has a token file              | projected token | its token file  |
+ * | is, and has a token of the same issuer, for one of its audiences   | its token       | projected token |
+ * | has others, or is for another API server, whatever its issuer says | its credentials | nothing         |
  *
+ * Most clusters have the same issuer, https://kubernetes.default.svc.cluster.local, so a token does not tell whose it is.
  * If the projected token and the kubeconfig's own token are the same, it is tried only once.
  * @throws {TokenError} `ERR_TOKEN_FILE` or `ERR_TOKEN_MALFORMED` when the user's token file cannot be used.
  * @throws {KubernetesError} `ERR_EXEC_PLUGIN` when its plugin gives none.
@@ -51,8 +52,9 @@ export async function* credentialsOf(
   if (isFirst) yield projectedCredentials(context, projected);
   const own = await ownCredentials(context, signal);
   if (!isFirst || own.token !== projected.value) yield own;
-  const isNext = projected !== undefined && use === 'auto' && !isFirst && own.token !== projected.value;
-  if (isNext && canBeMeant(own.token, projected.value)) yield projectedCredentials(context, projected);
+  const isNext = isPods && use === 'auto' && !isFirst;
+  if (isNext && projected && own.token !== projected.value && canBeMeant(own.token, projected.value))
+    yield projectedCredentials(context, projected);
 }
 
 function projectedCredentials(

@@ -64,8 +64,9 @@ export interface TokenRequestClientOptions {
   readonly api?: TokenApi | undefined;
   /**
    * When to authenticate with the projected token that the refresher last saw (its `tokenFile`) instead of the
-   * kubeconfig's own credentials. `auto` (default): first for a pod's own kubeconfig, and after a 401 for a kubeconfig
-   * whose token has the same issuer and audience. `always`: first. `never`: not at all. Not with `api`.
+   * kubeconfig's own credentials. `auto` (default): only for the API server of the pod; first if the kubeconfig has a token
+   * file, and after a 401 if it has a token of the same issuer and audience. `always`: first, whatever the API server.
+   * `never`: not at all. Not with `api`.
    */
   readonly credential?: CredentialUse | undefined;
   /** The token is valid only while this object exists; default: while the ServiceAccount exists. */

@@ -1,7 +1,8 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { createServer, type Server } from 'node:https';
-import type { ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import { createServer as createProxy, type ServerResponse } from 'node:http';
+import { connect, type AddressInfo } from 'node:net';
+import type { Duplex } from 'node:stream';
 import { join } from 'node:path';
 import { inspect } from 'node:util';
 
@@ -43,6 +44,7 @@ function shortToken({ server, directory }: ClusterScene) {
 
 test('after a rotation of the signing key the first replaced projected token suffices', async () => {
   const scene = await clusterScene();
+  runInPodOf(scene);
   const short = shortToken(scene);
   await short.project();
   await using refresher = new TokenRefresher({
@@ -69,6 +71,31 @@ test('after a rotation of the signing key the first replaced projected token suf
   expect(scene.server.requests.at(-1)).toMatchObject({ status: 201 });
 });
 
+/** As the environment of a pod of this cluster has it. */
+function runInPodOf({ server }: ClusterScene): void {
+  const { hostname, port } = new URL(server.url);
+  vi.stubEnv('KUBERNETES_SERVICE_HOST', hostname);
+  vi.stubEnv('KUBERNETES_SERVICE_PORT', port);
+}
+
+/** A proxy on the way to the API server; resolves to its URL. */
+async function tunnelTo({ server }: ClusterScene): Promise<string> {
+  const proxy = createProxy().on('connect', (_request, client: Duplex) => {
+    const { hostname, port } = new URL(server.url);
+    const upstream = connect(Number(port), hostname);
+    client
+      .on('error', () => {})
+      .pipe(upstream.on('error', () => {}))
+      .pipe(client);
+    client.write('HTTP/1.1 200 OK\r\n\r\n');
+  });
+  await new Promise<void>((resolve) => proxy.listen(0, '127.0.0.1', resolve));
+  onTestFinished(() => void proxy.close());
+  return `http://127.0.0.1:${(proxy.address() as AddressInfo).port}`;
+}
+
+type Given = Partial<TokenRequestClientOptions>;
+
 /** Asks with a projected token at hand; resolves to the statuses that the server answered with. */
 async function statusesOf(
   scene: ClusterScene,
@@ -83,20 +110,18 @@ async function statusesOf(
   return scene.server.requests.map(({ status }) => status);
 }
 
-test.each<[string, number[], (scene: ClusterScene, dead: string) => Partial<TokenRequestClientOptions>]>([
+test.each<[string, number[], (scene: ClusterScene, dead: string) => Given | Promise<Given>]>([
   [
     'a pod: first, before its own',
     [201],
     (scene) => {
-      const { hostname, port } = new URL(scene.server.url);
-      vi.stubEnv('KUBERNETES_SERVICE_HOST', hostname);
-      vi.stubEnv('KUBERNETES_SERVICE_PORT', port);
+      runInPodOf(scene);
       return { kubeConfig: scene.inPod() };
     },
   ],
   [
-    'another cluster with a token file of the same issuer: after a 401',
-    [401, 201],
+    'another cluster with a token file of the same issuer and audience: not at all',
+    [401],
     (scene) => ({ kubeConfig: scene.inPod() }),
   ],
   [
@@ -119,15 +144,39 @@ test.each<[string, number[], (scene: ClusterScene, dead: string) => Partial<Toke
     'a token of the same issuer for another audience: not at all',
     [401],
     (scene) => {
+      runInPodOf(scene);
       const [, claims = ''] = readFileSync(scene.tokenFile, 'utf8').split('.');
       const { iss } = JSON.parse(Buffer.from(claims, 'base64url').toString()) as { iss: string };
       return { kubeConfig: scene.kubeconfigFile(mintTestToken({ iss, aud: ['elsewhere'] })) };
     },
   ],
   [
-    'a kubeconfig with a token of the same issuer: after a 401',
+    "a kubeconfig with a token of the same issuer for the pod's API server: after a 401",
     [401, 201],
-    (scene, dead) => ({ kubeConfig: scene.kubeconfigFile(dead) }),
+    (scene, dead) => {
+      runInPodOf(scene);
+      return { kubeConfig: scene.kubeconfigFile(dead) };
+    },
+  ],
+  [
+    'a kubeconfig with a token of the same issuer for another API server: not at all',
+    [401],
+    (scene, dead) => {
+      runInPodOf(scene);
+      vi.stubEnv('KUBERNETES_SERVICE_PORT', '1');
+      return { kubeConfig: scene.kubeconfigFile(dead) };
+    },
+  ],
+  [
+    "a kubeconfig with a token file for the pod's API server behind a proxy: not at all",
+    [401],
+    async (scene) => {
+      runInPodOf(scene);
+      const proxyUrl = await tunnelTo(scene);
+      const kubeConfig = scene.inPod();
+      kubeConfig.clusters = kubeConfig.clusters.map((cluster) => ({ ...cluster, proxyUrl }));
+      return { kubeConfig };
+    },
   ],
   [
     'a kubeconfig with a token of another issuer: not at all',
@@ -154,7 +203,7 @@ test.each<[string, number[], (scene: ClusterScene, dead: string) => Partial<Toke
   const dead = (await scene.server.mint('ci', 'builder')).token;
   await scene.server.rotateSigningKey();
   const projected = (await scene.server.mint('ci', 'builder')).token;
-  expect(await statusesOf(scene, options(scene, dead), projected)).toEqual(statuses);
+  expect(await statusesOf(scene, await options(scene, dead), projected)).toEqual(statuses);
 });
 
 const pair = createServerPair(createAuthority('hostile'));
