@@ -26,7 +26,6 @@ export {
   optional,
   port,
   PORT_OPTIONS,
-  refuseAbove,
   required,
   resolveOptions,
 } from './core/options/options.js';

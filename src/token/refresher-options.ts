@@ -12,7 +12,6 @@ import {
   port,
   required,
   PORT_OPTIONS,
-  refuseAbove,
   resolveOptions,
 } from '../core/options/options.js';
 import type { Clock } from '../core/ports/clock.js';
@@ -113,7 +112,7 @@ const OPTIONS = {
   leewayMs: milliseconds(10_000),
   minIntervalMs: milliseconds(1_000),
   wakeJitterMs: milliseconds(5_000),
-  retryDelayMs: milliseconds(10_000, { min: 1 }),
+  retryDelayMs: milliseconds(10_000, { min: 1, atMost: 'maxRetryDelayMs' }),
   maxRetryDelayMs: milliseconds(60_000, { min: 1 }),
   attemptTimeoutMs: milliseconds(10_000, { min: 1 }),
   sinkTimeoutMs: milliseconds(30_000, { min: 1 }),
@@ -138,7 +137,6 @@ export function resolveRefresherOptions(given: TokenRefresherOptions) {
   if (given.schedule !== undefined && given.refreshIntervalMs !== undefined) {
     throw new TypeError('TokenRefresher: give "schedule" or "refreshIntervalMs", not both');
   }
-  refuseAbove('TokenRefresher', given, options, 'retryDelayMs', 'maxRetryDelayMs');
   const { tokenFile, retryDelayMs, maxRetryDelayMs, random, sinks, persistent = sinks.length > 0 } = options;
   if (tokenFile === false && given.tokenFileOptions !== undefined) {
     throw new TypeError('TokenRefresher: option "tokenFileOptions" has no effect with "tokenFile: false"');

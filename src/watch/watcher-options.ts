@@ -6,7 +6,6 @@ import {
   milliseconds,
   nonEmptyString,
   PORT_OPTIONS,
-  refuseAbove,
   resolveOptions,
 } from '../core/options/options.js';
 import { READING_CALLS, type ReadingCalls } from '../fs/calls.js';
@@ -101,7 +100,7 @@ const OPTIONS = {
   // Simple publishers remove the link, do some work and link again; other libraries test with gaps of 50 ms.
   missingGraceMs: milliseconds(500),
   // Two writes of one program are rarely further apart, and 50 ms is no noticeable delay for a configuration file.
-  settleMs: milliseconds(50),
+  settleMs: milliseconds(50, { atMost: 'maxSettleMs' }),
   // A log file should be reported now and then; a configuration file is never written for that long.
   maxSettleMs: milliseconds(10_000),
   groupSettleMs: milliseconds(GROUP_SETTLE_MS),
@@ -109,7 +108,7 @@ const OPTIONS = {
   resyncIntervalMs: milliseconds(5_000),
   // Without events this is the latency; kubelet itself takes about a minute to project an update.
   pollIntervalMs: milliseconds(1_000, { min: 1 }),
-  restartDelayMs: milliseconds(50, { min: 1 }),
+  restartDelayMs: milliseconds(50, { min: 1, atMost: 'maxRestartDelayMs' }),
   maxRestartDelayMs: milliseconds(5_000, { min: 1 }),
   recursive: matching<boolean | TreeWatchOptions>(
     false,
@@ -149,8 +148,6 @@ export function resolveWatcherOptions(
 ) {
   refuseMisplaced(given);
   const options = resolveOptions(OWNER, given, OPTIONS);
-  refuseAbove(OWNER, given, options, 'restartDelayMs', 'maxRestartDelayMs');
-  refuseAbove(OWNER, given, options, 'settleMs', 'maxSettleMs');
   const { recursive } = options;
   const tree =
     recursive === false

@@ -9,7 +9,6 @@ import {
   optional,
   port,
   PORT_OPTIONS,
-  refuseAbove,
   resolveOptions,
 } from 'resilient-watcher/internal';
 import type { ClusterClient } from 'resilient-watcher/kubernetes';
@@ -59,7 +58,7 @@ const OPTIONS = {
   secrets: flag(false),
   maxPatchesPerSecond: number(50, { min: 0.1, max: 10_000 }),
   burst: number(200, { min: 1, max: 100_000 }),
-  splayMs: milliseconds(0, { max: 3_600_000 }),
+  splayMs: milliseconds(0, { max: 3_600_000, atMost: 'maxDelayMs' }),
   maxDelayMs: milliseconds(90_000, { min: 1_000 }),
   resyncIntervalMs: milliseconds(600_000, { min: 10_000 }),
   ...PORT_OPTIONS,
@@ -70,7 +69,5 @@ export type ResolvedPodSyncOptions = ReturnType<typeof resolveOptions<typeof OPT
 
 /** @throws {TypeError | RangeError} for a wrong option. */
 export function resolvePodSyncOptions(options: PodSyncOptions | undefined): ResolvedPodSyncOptions {
-  const resolved = resolveOptions('PodSync', options, OPTIONS);
-  refuseAbove('PodSync', options, resolved, 'splayMs', 'maxDelayMs');
-  return resolved;
+  return resolveOptions('PodSync', options, OPTIONS);
 }

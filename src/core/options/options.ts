@@ -16,6 +16,8 @@ export interface Option<T> {
   readonly fallback: T;
   /** Returns the error to throw for a value, or undefined if the value is valid. */
   readonly refuse: (value: unknown) => Mismatch | undefined;
+  /** The name of another option that a value which was given must not exceed. */
+  readonly atMost?: string | undefined;
 }
 
 export interface Mismatch {
@@ -49,6 +51,7 @@ export function resolveOptions<O extends Options>(
   const values = objectOf(owner, noun, given);
   // This runs for each atomic write, so only the options that are given take time.
   let resolved: Record<string, unknown> | undefined;
+  const bounded: [name: string, bound: string][] = [];
   for (const name in values) {
     const option = Object.hasOwn(options, name) ? options[name] : undefined;
     if (!option) throw unknownName(owner, noun, name, Object.keys(options));
@@ -58,6 +61,13 @@ export function resolveOptions<O extends Options>(
     if (refusal) throw refused(`${owner}: ${noun} "${name}"`, refusal, value);
     resolved ??= { ...fallbacks };
     resolved[name] = value;
+    if (option.atMost !== undefined) bounded.push([name, option.atMost]);
+  }
+  for (const [name, bound] of bounded) {
+    const [value, most] = [resolved?.[name], resolved?.[bound]] as number[];
+    if (Number(value) <= Number(most)) continue;
+    const message = `${owner}: ${noun} "${name}" must be at most "${bound}" (ms), got ${value} and ${most}`;
+    throw new RangeError(message);
   }
   for (const name of required) {
     const refusal = values[name] === undefined && options[name]?.refuse(undefined);
@@ -160,21 +170,12 @@ export function number(
   };
 }
 
-export function milliseconds(fallback: number, range: { min?: number; max?: number } = {}): Option<number> {
-  return number(fallback, { ...range, unit: 'ms' });
-}
-
-/** @throws {RangeError} if an option that was given is above another one, which bounds it. */
-export function refuseAbove<K extends string>(
-  owner: string,
-  given: Partial<Readonly<Record<K, unknown>>> | undefined,
-  options: Readonly<Record<K, number>>,
-  name: K,
-  bound: K,
-): void {
-  if (given?.[name] === undefined || options[name] <= options[bound]) return;
-  const values = `${options[name]} and ${options[bound]}`;
-  throw new RangeError(`${owner}: option "${name}" must be at most "${bound}" (ms), got ${values}`);
+/** @param range `atMost`: the name of another option that a value which was given must not exceed. */
+export function milliseconds(
+  fallback: number,
+  { atMost, ...range }: { min?: number; max?: number; atMost?: string } = {},
+): Option<number> {
+  return { ...number(fallback, { ...range, unit: 'ms' }), atMost };
 }
 
 /** A value that passes `accept`; `wanted` describes in words what is accepted. */

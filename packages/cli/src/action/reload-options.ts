@@ -5,7 +5,6 @@ import {
   milliseconds,
   nonEmptyString,
   PORT_OPTIONS,
-  refuseAbove,
   required,
   resolveOptions,
 } from 'resilient-watcher/internal';
@@ -65,7 +64,7 @@ const OPTIONS = {
   stopTimeoutMs: milliseconds(15_000),
   splayMs: milliseconds(0),
   cooldownMs: milliseconds(0),
-  retryDelayMs: milliseconds(1_000, { min: 1 }),
+  retryDelayMs: milliseconds(1_000, { min: 1, atMost: 'maxRetryDelayMs' }),
   maxRetryDelayMs: milliseconds(60_000, { min: 1 }),
   maxAttempts: matching<number>(
     Infinity,
@@ -86,7 +85,6 @@ export type ResolvedReloadOptions = ReturnType<typeof resolveReloadOptions>;
 // eslint-disable-next-line @typescript-eslint/explicit-module-boundary-types -- derived from the table above
 export function resolveReloadOptions(given: ReloadActionOptions) {
   const options = resolveOptions('ReloadAction', given, OPTIONS);
-  refuseAbove('ReloadAction', given, options, 'retryDelayMs', 'maxRetryDelayMs');
   const actions = [options.action].flat() as readonly Action[];
   return { ...options, actions, name: options.name ?? actions[0]?.name ?? '' };
 }
