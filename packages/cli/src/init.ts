@@ -15,7 +15,7 @@ import { becomeShell } from './replace-process.js';
 const INIT_SCRIPT = `
 exec 3<&0
 child= early=
-for name in INT TERM HUP QUIT USR1 USR2 WINCH; do trap "early=$name; kill -$name \$child 2>/dev/null" $name; done
+for name in INT TERM HUP QUIT USR1 USR2 WINCH; do trap "early=$name; "'kill -$early $child 2>/dev/null' $name; done
 "$@" <&3 3<&- & child=$!
 [ -z "$early" ] || kill -$early $child
 while :; do
