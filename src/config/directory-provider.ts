@@ -72,7 +72,7 @@ export class DirectoryProvider extends WatchedProvider {
     const { own, rest } = divideOptions('DirectoryProvider', options, OPTIONS, PROVIDER_WATCHER_OPTION_NAMES);
     super(checkPath('DirectoryProvider', 'directory', directory), own, rest);
     this.#parsers = parsersByExtension({ ...PARSERS, ...own.parsers });
-    this.#include = own.include && new Globs(own.include);
+    this.#include = own.include && new Globs(own.include, 'include');
     this.#ignore = new Globs(own.ignore ?? []);
   }
 

@@ -79,9 +79,9 @@ export class VolumeProvider extends WatchedProvider {
     this.#parsers = parsersByExtension(own.parsers);
     this.#delimiter = own.delimiter ?? '';
     this.#trim = own.trim;
-    this.#include = own.include && new Globs(own.include);
+    this.#include = own.include && new Globs(own.include, 'include');
     this.#ignore = new Globs(own.ignore ?? []);
-    this.#base64 = new Globs(own.base64 ?? []);
+    this.#base64 = new Globs(own.base64 ?? [], 'base64');
   }
 
   /**

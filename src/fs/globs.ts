@@ -23,7 +23,7 @@ import {
 } from '../core/options/options.js';
 
 /**
- * A pattern of ignored paths: a glob, a regular expression or a function of the path relative to the watched
+ * A pattern of paths that are ignored, or included: a glob, a regular expression or a function of the path relative to the watched
  * directory, with `/` between its parts.
  */
 export type IgnorePattern = string | RegExp | ((path: string) => boolean);
@@ -46,9 +46,14 @@ export class Globs {
   static readonly LEFTOVERS = ['**/.*.sw?', '**/4913', '**/*~', '**/.#*', '**/#*#', '**/.goutputstream-*'];
   readonly #globs: readonly (readonly Segment[])[];
   readonly #predicates: readonly ((path: string) => boolean)[];
+  readonly #option: string;
 
-  /** @throws {SyntaxError} for an invalid glob. */
-  constructor(patterns: readonly IgnorePattern[]) {
+  /**
+   * @param option the name of the option that they are from.
+   * @throws {SyntaxError} for an invalid glob.
+   */
+  constructor(patterns: readonly IgnorePattern[], option = 'ignore') {
+    this.#option = option;
     const globs = patterns.filter((pattern) => typeof pattern === 'string');
     this.#globs = globs.flatMap((glob) => alternatives(glob).map(parse));
     this.#predicates = patterns.flatMap((pattern) => {
@@ -70,7 +75,7 @@ export class Globs {
     try {
       return this.#predicates.some((isMatched) => answerOf(isMatched(path)));
     } catch (error) {
-      throw new ListenerError('ignore', error);
+      throw new ListenerError(this.#option, error);
     }
   }
 }

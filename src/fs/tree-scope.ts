@@ -1,6 +1,7 @@
 /**
- * Paths of a tree as keys, relative to its root, `''` for the root itself. Decides which of them belong to it: all except those that `ignore` matches, and those that `remove` has taken out.
- * What holds for a path holds for everything below it.
+ * Paths of a tree as keys, relative to its root, `''` for the root itself. Decides which of them belong to it: all except
+ * those that `ignore` matches, and those that `remove` has taken out. What holds for a path holds for everything below it.
+ * With `include`, of the files only those that it matches; a directory need not match, since files in it may.
  *
  * | the last call that names a path, or a directory above it | the path                                         |
  * |----------------------------------------------------------|--------------------------------------------------|
@@ -13,13 +14,15 @@ import { Globs, type IgnorePattern } from './globs.js';
 /** The paths of a tree, as keys. Never modified, because a look may be under way. */
 export class TreeScope {
   readonly #ignore: Globs;
+  readonly #include: Globs | undefined;
   /** Whether a path and everything below it is in the tree, by the calls that no later call overrides. */
   readonly #calls: ReadonlyMap<string, boolean>;
   /** The directories above the paths of the calls. */
   readonly #above = new Set<string>();
 
-  private constructor(ignore: Globs, calls: ReadonlyMap<string, boolean>) {
+  private constructor(ignore: Globs, include: Globs | undefined, calls: ReadonlyMap<string, boolean>) {
     this.#ignore = ignore;
+    this.#include = include;
     this.#calls = calls;
     for (let place of calls.keys()) {
       while (place !== '' && !this.#above.has((place = parentOf(place)))) this.#above.add(place);
@@ -28,9 +31,9 @@ export class TreeScope {
 
   static readonly all = TreeScope.without([]);
 
-  /** All paths except those that the patterns match. */
-  static without(patterns: readonly IgnorePattern[]): TreeScope {
-    return new TreeScope(new Globs(patterns), new Map());
+  /** All paths except those that the patterns match, and all files unless they have to match others. */
+  static without(patterns: readonly IgnorePattern[], include?: readonly IgnorePattern[]): TreeScope {
+    return new TreeScope(new Globs(patterns), include && new Globs(include, 'include'), new Map());
   }
 
   /** Whether the calls leave this path in the tree. Patterns are not considered. */
@@ -41,6 +44,11 @@ export class TreeScope {
       if (isIncluded !== undefined) return isIncluded;
     }
     return true;
+  }
+
+  /** Whether a file at this path is in the tree. The caller has visited the directories above it. */
+  takes(key: string): boolean {
+    return this.includes(key) && this.#include?.matches(key) !== false;
   }
 
   /** Whether this path need not be visited. The caller has visited the directories above it. */
@@ -59,8 +67,9 @@ export class TreeScope {
   with(key: string, isIncluded: boolean): TreeScope {
     if (this.includes(key) === isIncluded && !this.#hasCallsBelow(key)) return this;
     const calls = new Map([...this.#calls].filter(([place]) => place !== key && !isBelow(place, key)));
-    const rest = new TreeScope(this.#ignore, calls);
-    return rest.includes(key) === isIncluded ? rest : new TreeScope(this.#ignore, calls.set(key, isIncluded));
+    const rest = new TreeScope(this.#ignore, this.#include, calls);
+    if (rest.includes(key) === isIncluded) return rest;
+    return new TreeScope(this.#ignore, this.#include, calls.set(key, isIncluded));
   }
 
   #hasCallsBelow(key: string): boolean {

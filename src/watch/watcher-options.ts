@@ -26,6 +26,11 @@ export interface TreeWatchOptions {
    */
   readonly ignore?: readonly IgnorePattern[] | undefined;
   /**
+   * Patterns like those of `ignore`. Of the files that `ignore` leaves, only those that one of them matches are watched.
+   * Directories need not match: they are searched. Default: all files.
+   */
+  readonly include?: readonly IgnorePattern[] | undefined;
+  /**
    * Whether links to directories are followed. Each directory has one key: its own path in the tree, or the first by name of
    * those that links lead to. Default false.
    */
@@ -112,7 +117,7 @@ const OPTIONS = {
   maxRestartDelayMs: milliseconds(5_000, { min: 1 }),
   recursive: matching<boolean | TreeWatchOptions>(
     false,
-    'a boolean or an object with ignore, followLinks, content',
+    'a boolean or an object with ignore, include, followLinks, content',
     (value) => typeof value === 'boolean' || (typeof value === 'object' && value !== null),
   ),
   ...READ_LIMITS,
@@ -126,6 +131,7 @@ export const WATCHER_OPTION_NAMES: readonly string[] = Object.keys(OPTIONS);
 
 const TREE_OPTIONS = {
   ignore: patterns<readonly IgnorePattern[]>([], '**/*.tmp'),
+  include: patterns<undefined>(undefined, '**/*.md'),
   followLinks: flag(false),
   content: flag(true),
 };

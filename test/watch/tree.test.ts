@@ -60,6 +60,33 @@ describe.each<SceneKind>(['scripted', 'poll', 'fs', 'parcel'])('a tree, with hin
     expect(scene.changes.flatMap(({ added }) => added).filter((key) => key.includes('..'))).toEqual([]);
   });
 
+  test('with "include", only files that it matches are in it, wherever they lie', async () => {
+    const scene = open(openScene(kind));
+    for (const key of ['a.md', 'a.txt', 'docs/b.md', 'docs/b.txt', 'node_modules/c.md']) write(scene, key);
+    symlinkSync('docs/b.md', join(treeOf(scene), 'link.md'));
+    symlinkSync('docs/b.md', join(treeOf(scene), 'link.txt'));
+    symlinkSync('/proc/1/mem/x', join(treeOf(scene), 'odd.txt'));
+    const volume = new KubeletVolume(join(treeOf(scene), 'volume'));
+    volume.publish({ 'k.md': '1', 'k.txt': '1' });
+    await watchTree(scene, { recursive: { include: ['**/*.md'], ignore: ['**/node_modules'] } });
+    expect(keysOf(scene)).toEqual(['a.md', 'docs/b.md', 'link.md', 'volume/k.md']);
+    write(scene, 'docs/b.txt', 'other');
+    renameSync(join(treeOf(scene), 'a.txt'), join(treeOf(scene), 'c.md'));
+    renameSync(join(treeOf(scene), 'a.md'), join(treeOf(scene), 'a.txt'));
+    write(scene, 'new/d.md');
+    await shows(
+      scene,
+      ['c.md', 'docs/b.md', 'link.md', 'new/d.md', 'volume/k.md'],
+      'new',
+      'a.md',
+      'a.txt',
+      'c.md',
+    );
+    expect(scene.changes.flatMap(({ added, changed }) => [...added, ...changed])).not.toContainEqual(
+      expect.stringMatching(/txt$/),
+    );
+  });
+
   test('contents are read on request, ignored files are not, and links are followed on request', async () => {
     const scene = open(openScene(kind));
     write(scene, 'a');

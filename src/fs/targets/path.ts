@@ -31,6 +31,7 @@ import { publishedIn, KnownVolume } from './volume.js';
 /** How a tree is watched. */
 export interface TreeTargetOptions {
   readonly ignore: readonly IgnorePattern[];
+  readonly include?: readonly IgnorePattern[] | undefined;
   readonly followLinks: boolean;
   readonly content: boolean;
 }
@@ -59,7 +60,7 @@ export class PathTarget implements Target {
     this.#at = path;
     this.#limits = limits;
     this.#tree = tree;
-    this.#scope = scope ?? (tree ? TreeScope.without(tree.ignore) : TreeScope.all);
+    this.#scope = scope ?? (tree ? TreeScope.without(tree.ignore, tree.include) : TreeScope.all);
   }
 
   get paths(): readonly string[] {

@@ -155,7 +155,7 @@ export class TreeLook {
     if (stat?.isDirectory()) {
       const isLinked = parent?.isLinked === true;
       yield* this.#directory({ key, path, stat, way, isLinked, directories: [] });
-    } else if (stat?.isFile() && scope.includes(key)) {
+    } else if (stat?.isFile() && scope.takes(key)) {
       yield* this.#file(key, { path: within(options.path, key), realPath: path, way }, stat, disk);
     } else {
       if (!stat && parent?.names.has(nameOf(key))) this.#visits.gone(key, path);
@@ -319,15 +319,16 @@ export class TreeLook {
     let directories: readonly ConsultedDirectory[] = route.directories;
     const way = joinWays(parent.way, route.way);
     this.#visits.notice(key, way);
+    const mayBeIn = options.followLinks || scope.takes(key);
     try {
-      if (link.kind === 'found' && link.stat.isFile() && scope.includes(key)) {
+      if (link.kind === 'found' && link.stat.isFile() && scope.takes(key)) {
         const { path: realPath, stat } = link;
         const place = { path: within(options.path, key), realPath, way };
         const isRead = yield* this.#file(key, place, stat, disk);
         if (!isRead) directories = [...directories, ...(yield* directoriesAbove(realPath, disk.afresh))];
       } else if (link.kind === 'found' && link.stat.isDirectory() && options.followLinks) {
         yield* this.#directory({ key, path: link.path, stat: link.stat, way, directories, isLinked: true });
-      } else if (link.kind === 'unreadable' && link.error.cause !== undefined) {
+      } else if (link.kind === 'unreadable' && link.error.cause !== undefined && mayBeIn) {
         const { path: shown, cause } = link.error;
         const path = insidePath(shown);
         this.#unreadable(key, path, cause);

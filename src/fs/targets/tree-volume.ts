@@ -93,7 +93,7 @@ function setVolume(
   const names = new Set<string>();
   for (const [name, file] of files) {
     const child = childOf(key, name);
-    if (!scope.includes(child) || scope.ignores(child, key)) continue;
+    if (!scope.takes(child) || scope.ignores(child, key)) continue;
     visits.notice(child, revision.way);
     nodes.setFile(child, file);
     names.add(name);
