@@ -12,7 +12,10 @@ export interface ConfigKey {
   readonly type: string;
   /** The default as JSON, `[redacted]` if the key or the schema marks it as secret; undefined if there is none. */
   readonly default: string | undefined;
-  /** The source of the current value, or the file of it that the value comes from; `default` if the schema provides it; undefined if there is no value. */
+  /**
+   * The source of the current value, or the file of it that the value comes from; `default` if the schema provides it;
+   * undefined if there is no value.
+   */
   readonly source: string | undefined;
   /** By the schema. */
   readonly description: string | undefined;

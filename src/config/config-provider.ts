@@ -13,8 +13,8 @@ export interface ConfigProvider {
   /** Resolves to the values, a map; to undefined if there are none and the source is optional. */
   read(): Promise<unknown>;
   /**
-   * Resolves to what the source consists of, the lowest layer first; a loader reads these providers instead of this one. Each
-   * is accepted for itself, so one that is bad does not block the others, and is known by its name.
+   * Resolves to what the source consists of, the lowest layer first; a loader reads these providers instead of this
+   * one. Each is accepted for itself, so one that is bad does not block the others, and is known by its name.
    */
   parts?(): Promise<readonly ConfigProvider[]>;
   /**

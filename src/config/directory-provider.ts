@@ -46,13 +46,13 @@ const SET_ASIDE = new Globs([
 ]);
 
 /**
- * Provides the values in the files of a directory, merged in the order of their names, as `conf.d` directories are: a mounted
- * ConfigMap, all of whose files come from one revision, or a plain directory. In the names, numbers are compared by value
- * and everything else by code: `9-b.yaml` comes before `10-a.yaml`, and what a later file sets takes precedence.
- * Subdirectories, hidden files and what editors leave behind are left out.
+ * Provides the values in the files of a directory, merged in the order of their names, as `conf.d` directories are: a
+ * mounted ConfigMap, all of whose files come from one revision, or a plain directory. In the names, numbers are
+ * compared by value and everything else by code: `9-b.yaml` comes before `10-a.yaml`, and what a later file sets takes
+ * precedence. Subdirectories, hidden files and what editors leave behind are left out.
  *
- * In a `ConfigLoader`, each file is a source of its own, with the path as its name: one that is bad keeps its last good values,
- * and the others go on.
+ * In a `ConfigLoader`, each file is a source of its own, with the path as its name: one that is bad keeps its last good
+ * values, and the others go on.
  *
  * ```ts
  * const loader = new ConfigLoader({ sources: [{ provider: new DirectoryProvider('/etc/app/conf.d') }] });
@@ -78,8 +78,8 @@ export class DirectoryProvider extends WatchedProvider {
 
   /**
    * Resolves to a provider for each file, the lowest layer first; to none if the directory is missing and optional.
-   * @throws {ConfigError} (rejects) `ERR_CONFIG_MISSING`, `ERR_CONFIG_UNREADABLE`; `ERR_CONFIG_TOO_LARGE` for more than 1,000
-   * files.
+   * @throws {ConfigError} (rejects) `ERR_CONFIG_MISSING`, `ERR_CONFIG_UNREADABLE`; `ERR_CONFIG_TOO_LARGE` for more than
+   * 1,000 files.
    */
   async parts(): Promise<readonly ConfigProvider[]> {
     const snapshot = await this.snapshot('directory');

@@ -14,7 +14,7 @@ const QUOTED = /'(?:\\'|[^'])*'|"(?:\\"|[^"])*"|`(?:\\`|[^`])*`/y;
 /** Any other value. One that only begins with a quote is a mistake. */
 const PLAIN = /(?!['"`])[^#\n]*/y;
 
-/** Nobody reads more of them. */
+/** A longer list would not be read. */
 const MAX_WARNINGS = 100;
 
 /** An assignment. */

@@ -20,9 +20,9 @@ const REFERENCE = /\$\$\{|\$\{([^}]*)(\}?)/g;
 const NAME_AND_DEFAULT = /^([A-Za-z_]\w*)(?::-([^]*))?$/;
 
 /**
- * The values with each `${NAME}` in a text replaced by that variable, and `${NAME:-text}` by `text` if the variable is unset or
- * empty; `$${` stands for `${`. What is put in is not read again, and keys stay as they are. Problems name the variable,
- * and never its value.
+ * The values with each `${NAME}` in a text replaced by that variable, and `${NAME:-text}` by `text` if the variable is
+ * unset or empty; `$${` stands for `${`. What is put in is not read again, and keys stay as they are. Problems name the
+ * variable, and never its value.
  * @param limit characters that variables may add in all: short texts can refer to a long one many times
  * @throws {ConfigError} (rejects) `ERR_CONFIG_PARSE` with line and column for an unknown variable and for what is no
  * reference, `ERR_CONFIG_TOO_LARGE` above the limit.

@@ -45,7 +45,7 @@ const UNREADABLE: readonly string[] = ['ERR_CONFIG_MISSING', 'ERR_CONFIG_UNREADA
 
 const NOTHING: Reading = { values: {} };
 
-/** Nobody reads more of them. */
+/** A longer list would not be read. */
 const MAX_WARNINGS = 100;
 
 /**

@@ -8,8 +8,8 @@ export interface ConfigLoaderStatus extends ComponentStatus {
   /** When the current configuration was accepted. */
   readonly loadedAt: number | null;
   /**
-   * Identifies the values in use, `sha256:…`: two processes with the same digest use the same values, wherever these come from.
-   * Null before the first load.
+   * Identifies the values in use, `sha256:…`: two processes with the same digest use the same values, wherever these
+   * come from. Null before the first load.
    */
   readonly digest: string | null;
   /** When a load or reload was last successful, even if it changed nothing. */

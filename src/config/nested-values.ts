@@ -40,7 +40,10 @@ export function nestedValues(
       throw configError('ERR_CONFIG_PARSE', source, `${name}: ${problem}`, { path });
     }
   }
-  /** The entry that sets this path or one above it, and how many keys of the path it sets; lower layers may spell them differently. */
+  /**
+   * The entry that sets this path or one above it, and how many keys of the path it sets; lower layers may spell them
+   * differently.
+   */
   const entryOf = (path: readonly string[]): readonly [NamedEntry, length: number] | undefined => {
     for (const separator of ['\0', '']) {
       const heads = path.map((_, at) => foldedKey(path.slice(0, at + 1).join(separator)));

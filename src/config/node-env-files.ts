@@ -13,8 +13,8 @@ export interface NodeEnvFilesOptions extends FileProviderOptions {
 /**
  * The sources for a file and for its variant for the environment, which takes precedence and may be missing: `app.yaml`
  * and `app.production.yaml`, `.env` and `.env.production`. The variant of a file called `default` has the name of the
- * environment only, as in node-config: `default.json` and `production.json`. Of several environments (`NODE_ENV=eu,canary`),
- * the later one takes precedence.
+ * environment only, as in node-config: `default.json` and `production.json`. Of several environments
+ * (`NODE_ENV=eu,canary`), the later one takes precedence.
  *
  *     sources: [...nodeEnvFiles('/etc/app/app.yaml'), { env: { prefix: 'APP_' } }]
  *

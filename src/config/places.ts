@@ -20,8 +20,9 @@ export type PlaceOf = (path: readonly string[]) => Place | undefined | Promise<P
 export interface ConfigWarning {
   /**
    * `comment`: a `#` ends an unquoted value of a `.env` file. `binary`: a key of a volume that is not text is left out.
-   * `empty`: empty variables are ignored. `serviceLink`: Kubernetes sets a variable for a Service. `unmatched`: a variable
-   * sets a key that neither the schema nor another source has. `ignored`: a file of a directory has no parser and is left out.
+   * `empty`: empty variables are ignored. `serviceLink`: Kubernetes sets a variable for a Service. `unmatched`: a
+   * variable sets a key that neither the schema nor another source has. `ignored`: a file of a directory has no parser
+   * and is left out.
    */
   readonly code: 'comment' | 'binary' | 'empty' | 'ignored' | 'serviceLink' | 'unmatched';
   /** What it is, with the source, and the line and column if they are known. */

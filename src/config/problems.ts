@@ -58,7 +58,7 @@ export function parseFailure(
 /** The source of problems that do not come from a single source. */
 export const NO_SOURCE = 'validate';
 
-/** Nobody reads more of them. */
+/** A longer list would not be read. */
 export const MAX_PROBLEMS = 100;
 
 /** At most `MAX_PROBLEMS`: the last one counts those that are left out. @param count of all that there are */

@@ -8,7 +8,7 @@ import { placeText } from './problems.js';
 import { placeIn } from './schema-issues.js';
 import { foldedKey, knownBelow, knownPaths, type Known } from './spelling.js';
 
-/** Nobody reads more of them. */
+/** A longer list would not be read. */
 const MAX_WARNINGS = 100;
 
 /** What a layer was merged into. */

@@ -1,4 +1,7 @@
-/** The files that variables name: `APP_DB_PASSWORD_FILE=/run/secrets/db` sets `APP_DB_PASSWORD` to the text of that file. */
+/**
+ * The files that variables name: `APP_DB_PASSWORD_FILE=/run/secrets/db` sets `APP_DB_PASSWORD` to the text of that
+ * file.
+ */
 import { withoutLineEnds } from '../fs/read-file.js';
 import type { ConfigError } from './config-error.js';
 import type { ConfigProvider, ProviderCallback, ProviderHealth } from './config-provider.js';

@@ -23,7 +23,10 @@ export interface VolumeProviderOptions extends WatchedProviderOptions {
    * loses the extension: `limits.yaml` sets `limits`. All other keys are text. Default: none.
    */
   readonly parsers?: Readonly<Record<string, ConfigParser>> | undefined;
-  /** Splits a key into the keys of nested maps: with `.`, `log.level` sets `level` in `log`. Default: keys are not split. */
+  /**
+   * Splits a key into the keys of nested maps: with `.`, `log.level` sets `level` in `log`. Default: keys are not
+   * split.
+   */
   readonly delimiter?: string | undefined;
   /**
    * Whether white space at both ends of text is removed: many Secrets end with a line feed that is not part of the

@@ -26,9 +26,9 @@ export interface WatchedProviderOptions extends Omit<ResilientWatcherOptions, 'm
    */
   readonly merge?: boolean | undefined;
   /**
-   * Replaces `${NAME}` in texts: `true` by variables of the environment, an object by its own. `${NAME:-text}` is `text` if the
-   * variable is unset or empty, and `$${` stands for `${`. What is put in is text, and is not read again; keys stay as they
-   * are. An unknown variable is refused with line and column. Default false.
+   * Replaces `${NAME}` in texts: `true` by variables of the environment, an object by its own. `${NAME:-text}` is
+   * `text` if the variable is unset or empty, and `$${` stands for `${`. What is put in is text, and is not read again;
+   * keys stay as they are. An unknown variable is refused with line and column. Default false.
    */
   readonly expand?: boolean | Variables | undefined;
   /** The maximum size of a file, bytes; a larger one is refused. Default 1 MiB, the limit of a ConfigMap or Secret. */

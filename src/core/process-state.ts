@@ -25,7 +25,10 @@ export const ROWS = {
   watches: { shape: 1, apart: 'each directory is watched twice' },
   /** All watchers: the thread of `@parcel/watcher`, its trees, and what it has leaked. */
   parcel: { shape: 1, apart: 'a tree that both watch with "parcel" may miss events' },
-  /** All looks and writes: the text of the mount table, and the calls that have not come back from a mount that may hang. */
+  /**
+   * All looks and writes: the text of the mount table, and the calls that have not come back from a mount that may
+   * hang.
+   */
   mounts: { shape: 1, apart: 'a server that does not answer occupies more threads of the thread pool' },
   /** All looks: when the work of this turn of the event loop began. */
   turn: { shape: 1, apart: 'together they may keep the event loop busy for twice as long' },

@@ -109,7 +109,7 @@ export function* list(calls: Pick<Lookups, 'readdir'>, path: string): Steps<Dire
  * Reads a file without following a link. A file larger than `maxBytes` is not read.
  * @param found the file at the path, if the caller knows. If another file is there by now, the result is undefined.
  */
-export function* read(
+export function* readContents(
   calls: Lookups,
   path: string,
   maxBytes: number,
@@ -136,8 +136,8 @@ export function* read(
 }
 
 /**
- * A file of `/proc`, a character for each byte; undefined if it cannot be read. Never hangs, because the kernel answers from
- * memory.
+ * A file of `/proc`, a character for each byte; undefined if it cannot be read. Never hangs, because the kernel answers
+ * from memory.
  */
 export function readProc(fs: ProcCalls, path: string): string | undefined {
   try {

@@ -1,6 +1,6 @@
 /**
- * What was consulted to find a target: the directories to listen to. What decides whether an entry can be read is the entry
- * itself and every directory above it, also in a revision, which nobody listens to otherwise.
+ * What was consulted to find a target: the directories to listen to. Whether an entry can be read depends on the entry
+ * and on every directory above it, so they are listened to even in a revision, where nothing else is.
  */
 
 import { basename, dirname } from '../core/ports/platform-path.js';

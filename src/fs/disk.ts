@@ -17,7 +17,7 @@ import {
   list,
   lookupsOf,
   lstat,
-  read,
+  readContents,
   readlink,
   type Lookups,
   type Reading,
@@ -109,7 +109,7 @@ export class Disk {
 
   /** Reads a file, which must not be a link. @param found the file at the path, if known. */
   read(path: string, maxBytes: number, found?: BigIntStats): Steps<Reading | undefined> {
-    return this.#ask(undefined, read, path, maxBytes, found);
+    return this.#ask(undefined, readContents, path, maxBytes, found);
   }
 
   /**
@@ -119,7 +119,7 @@ export class Disk {
    */
   #ask<T>(
     known: Map<string, T> | undefined,
-    call: Call<T>,
+    call: Lookup<T>,
     path: string,
     maxBytes = 0,
     found?: BigIntStats,
@@ -159,13 +159,18 @@ export class Disk {
 }
 
 /**
- * How often a file system in user space is asked before nothing is there. Looking up the name and asking for the file are
- * two requests to it; a file that is renamed over between them is gone, although there is one at every instant.
+ * How often a file system in user space must answer that nothing is there. It is asked for the name and then for the
+ * file, so the answer is the same for a file that is replaced between these two requests.
  */
 const MAX_ASKED = 6;
 
-/** A call in either of its forms. */
-type Call<T> = (calls: Lookups, path: string, maxBytes: number, found?: BigIntStats) => Steps<T | undefined>;
+/** One of the four calls. */
+type Lookup<T> = (
+  calls: Lookups,
+  path: string,
+  maxBytes: number,
+  found?: BigIntStats,
+) => Steps<T | undefined>;
 
 function isAbsent(error: unknown): boolean {
   return ABSENT.includes(errnoOf(withErrno(error)) ?? '');

@@ -8,8 +8,8 @@
  * |                       | times; what any of these listings shows counts as an entry                                 |
  * | was listed before     | once; the entries that it then had and that the listing does not show are looked up        |
  *
- * A lookup may fold names (APFS, NTFS, what Docker Desktop shares): there an entry that was renamed from `A` to `a` is still
- * found as `A`, but the listing shows only `a`.
+ * A lookup may fold names (APFS, NTFS, what Docker Desktop shares): there an entry that was renamed from `A` to `a` is
+ * still found as `A`, but the listing shows only `a`.
  */
 import type { BigIntStats, Dirent } from 'node:fs';
 
@@ -21,7 +21,7 @@ import { isSameInode } from './file-identity.js';
 /** An entry of a directory. */
 export type Entry = Pick<Dirent, 'name' | 'isFile' | 'isDirectory' | 'isSymbolicLink'>;
 
-/** Somebody may change the directory all the time. */
+/** A directory that changes all the time is not listed more often. */
 const MAX_LISTINGS = 10;
 
 /**

@@ -111,9 +111,9 @@ export class Mounts {
   }
 
   /**
-   * The table that has what is mounted around a resolved path, and the path in it. Behind a link to the root of a process,
-   * that is the table of the process: `/proc/7/root/./etc` is `/etc` in `/proc/7/mountinfo`, which is empty if it may not be
-   * read.
+   * The table that has what is mounted around a resolved path, and the path in it. Behind a link to the root of a
+   * process, that is the table of the process: `/proc/7/root/./etc` is `/etc` in `/proc/7/mountinfo`, which is empty if
+   * it may not be read.
    */
   around(realPath: string): { readonly table: Mounts; readonly path: string; readonly prefix: string } {
     const prefix = isBehindMagicLink(realPath) ? magicLinkOf(realPath) : '';

@@ -55,8 +55,8 @@ export function bytesIn(snapshot: Snapshot, maxBytes: number, failed: ReadFailur
 }
 
 /**
- * What is wrong with bytes that are UTF-16, as some editors and shells of Windows write; undefined for others. UTF-16 begins
- * with a byte order mark, or with a character of ASCII, of which one byte is NUL.
+ * What is wrong with bytes that are UTF-16, as some editors and shells of Windows write; undefined for others. UTF-16
+ * begins with a byte order mark, or with a character of ASCII, of which one byte is NUL.
  */
 export function utf16In(bytes: Uint8Array): string | undefined {
   const [first, second] = bytes;

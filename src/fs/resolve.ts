@@ -104,9 +104,9 @@ const NOT_FOLLOWED =
 /** What was consulted while a path was resolved. */
 export class Route implements Consulted {
   directories: readonly Directory[] = [];
-  /** The links that were followed, */
+  /** The links that were followed. */
   way = NO_WAY;
-  /** and how many. */
+  /** The number of these links. */
   hops = 0;
 
   copy(): Route {

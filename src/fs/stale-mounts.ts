@@ -1,6 +1,6 @@
 /**
- * Mounts that never show an update. kubelet mounts a `subPath` by binding a file or directory of one revision, and the mount
- * keeps showing that revision; whatever replaces the source of a file that is mounted by itself never appears.
+ * Mounts that never show an update. kubelet mounts a `subPath` by binding a file or directory of one revision, and the
+ * mount keeps showing that revision; whatever replaces the source of a file that is mounted by itself never appears.
  *
  * | what is mounted                                             | is                                          |
  * |-------------------------------------------------------------|---------------------------------------------|

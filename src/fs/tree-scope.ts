@@ -1,7 +1,7 @@
 /**
- * Paths of a tree as keys, relative to its root, `''` for the root itself. Decides which of them belong to it: all except
- * those that `ignore` matches, and those that `remove` has taken out. What holds for a path holds for everything below it.
- * With `include`, of the files only those that it matches; a directory need not match, since files in it may.
+ * Decides which paths belong to a tree: all except those that `ignore` matches and those that `remove` has taken out. What
+ * holds for a path holds for everything below it. With `include`, of the files only those that it matches; a directory
+ * need not match, since files in it may. Paths are keys, relative to the root, which is `''`.
  *
  * | the last call that names a path, or a directory above it | the path                                         |
  * |----------------------------------------------------------|--------------------------------------------------|

@@ -242,8 +242,8 @@ export async function readCertificates(path: string, ports: ReadingPorts): Promi
 }
 
 /**
- * With the contents of its files. Checks the client certificate and its key before a connection uses them, because the error
- * of the connection would look like a network failure.
+ * With the contents of its files. Checks the client certificate and its key before a connection uses them, because the
+ * error of the connection would look like a network failure.
  * @throws {KubernetesError} `ERR_KUBECONFIG`; the message quotes neither.
  */
 async function usableUser(given: KubeconfigUser, name: string, ports: ReadingPorts): Promise<KubeconfigUser> {

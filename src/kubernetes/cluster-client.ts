@@ -64,8 +64,8 @@ const CREDENTIALS_TIMEOUT_MS = 30_000;
 
 /**
  * Creates a client of one cluster. Requests share connections; each watch has its own. No redirect is followed, at most
- * 4 MiB of an answer, or of a line of a watch, are read. A plugin of the kubeconfig has 30 s, and what it gives is used until
- * it expires or is refused.
+ * 4 MiB of an answer, or of a line of a watch, are read. A plugin of the kubeconfig has 30 s, and what it gives is used
+ * until it expires or is refused.
  * @throws {TypeError} for a wrong option.
  */
 export function clusterClient(options?: ClusterClientOptions): ClusterClient {

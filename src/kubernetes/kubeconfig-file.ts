@@ -38,8 +38,9 @@ interface Entry {
 }
 
 /**
- * @param given the path of a file, or several as in the variable `KUBECONFIG`. They are merged as by kubectl: of entries with the
- * same name the first one counts, and so does the first current context; files that do not exist are left out.
+ * @param given the path of a file, or several as in the variable `KUBECONFIG`. They are merged as by kubectl: of
+ * entries with the same name the first one counts, and so does the first current context; files that do not exist are
+ * left out.
  * @throws {KubernetesError} `ERR_KUBECONFIG`; the message quotes no secret.
  */
 export async function readKubeconfig(

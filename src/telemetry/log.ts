@@ -43,8 +43,8 @@ const warning = (text: string): Line => ({ level: 'warn', text });
  * logTo(pino());
  * logTo(console, { level: 'debug' });
  * ```
- * @param logger `console`, which prints the texts, or an object with `debug`, `info`, `warn` and `error`, called as in pino
- * with fields and a text.
+ * @param logger `console`, which prints the texts, or an object with `debug`, `info`, `warn` and `error`, called as in
+ * pino with fields and a text.
  * @throws {TypeError} for a logger without these methods, or a wrong option.
  */
 export function logTo(logger: StructuredLogger | Console, options?: LogOptions): Subscription {

@@ -104,7 +104,10 @@ export const METRICS = {
   ),
 } as const satisfies Readonly<Record<string, Metric>>;
 
-/** Calls back with each metric of the library and of the packages as soon as it is known. Returns a function that ends it. */
+/**
+ * Calls back with each metric of the library and of the packages as soon as it is known. Returns a function that ends
+ * it.
+ */
 export function followMetrics(follower: (name: string, metric: Metric) => void): () => void {
   return followTelemetry<Metric>(METRICS, ({ metrics }) => metrics, follower);
 }

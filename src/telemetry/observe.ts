@@ -18,8 +18,8 @@ export interface Subscription extends Disposable {
 }
 
 /**
- * A message together with the name of its channel. Packages have further ones, whose types they export: give the parameter
- * of your function the type `Point | PodSyncPoint`.
+ * A message together with the name of its channel. Packages have further ones, whose types they export: give the
+ * parameter of your function the type `Point | PodSyncPoint`.
  */
 export type Point = { [N in PointName]: { readonly name: N; readonly message: PointMessages[N] } }[PointName];
 
@@ -42,9 +42,9 @@ const listener = optional(callback(() => undefined));
 const OPTIONS = { point: listener, started: listener, settled: listener };
 
 /**
- * Subscribes to the channels of the library: with `point` to those of events, with the others to those of operations. If
- * an observer throws or rejects, that becomes a process warning; what a direct subscriber of a diagnostics channel throws
- * is an uncaught exception in Node.js.
+ * Subscribes to the channels of the library: with `point` to those of events, with the others to those of operations.
+ * If an observer throws or rejects, that becomes a process warning; what a direct subscriber of a diagnostics channel
+ * throws is an uncaught exception in Node.js.
  * @throws {TypeError} for anything else than functions with these names.
  */
 export function observe(observer: TelemetryObserver): Subscription {

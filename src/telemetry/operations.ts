@@ -4,8 +4,8 @@ import type { OperationMessages, OperationName } from '../core/telemetry/telemet
 import type { Operation } from './observe.js';
 
 /**
- * Checks and writes are too frequent for a log, so they have no title. A reload is logged as its change or rejection, and a
- * request that failed as its `retry` or `error`.
+ * Checks and writes are too frequent for a log, so they have no title. A reload is logged as its change or rejection,
+ * and a request that failed as its `retry` or `error`.
  */
 const OPERATIONS: { readonly [N in OperationName]: OperationDefinition<OperationMessages[N]> } = {
   check: { measure: ({ cause }, meter) => meter.count('checks', { cause }) },

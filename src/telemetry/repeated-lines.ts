@@ -12,7 +12,9 @@ interface Cause {
 export const sinceLastLine = (more: number): string =>
   more === 0 ? '' : ` (${more} more since the last such line)`;
 
-/** One line for a cause and a minute: the first is printed at once, and the others as a number when the minute is over. */
+/**
+ * One line for a cause and a minute: the first is printed at once, and the others as a number when the minute is over.
+ */
 export class RepeatedLines {
   readonly #clock: Clock;
   readonly #causes = new Map<string, Cause>();

@@ -57,7 +57,8 @@ function replaceAgent(): number {
   syncBuiltinESMExports();
   const idle = new Set(socketsIn(old.freeSockets));
   const ending = new Set([...socketsIn(old.sockets), ...idle]);
-  // Before the listener of Node.js, which ignores destroyed connections. Requests that wait get new ones, without a session.
+  // Before the listener of Node.js, which ignores destroyed connections. Requests that wait get new ones, without a
+  // session.
   old.prependListener('free', (socket: Duplex) => ending.has(socket) && socket.destroy());
   old.options.session = undefined;
   return endEach([...ending], (socket) => (idle.has(socket) || isInHandshake(socket)) && socket.destroy());

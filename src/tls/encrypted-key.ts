@@ -1,4 +1,7 @@
-/** How much work it is to open a private key of PKCS#8 that a passphrase protects. OpenSSL opens one however long that takes. */
+/**
+ * How much work it is to open a private key of PKCS#8 that a passphrase protects. OpenSSL opens one however long that
+ * takes.
+ */
 
 /** A key that no passphrase opens, or not this one. */
 export class Locked extends Error {

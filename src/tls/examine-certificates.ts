@@ -18,7 +18,7 @@ import { told } from '../core/ports/platform-path.js';
 import { systemRandom } from '../core/ports/random.js';
 import { run } from '../core/scheduling/steps.js';
 import { within } from '../fs/absolute-path.js';
-import { lookupsOf, read } from '../fs/calls.js';
+import { lookupsOf, readContents } from '../fs/calls.js';
 import { stableRead } from '../fs/stable-read.js';
 import { targetAt } from '../fs/targets/target-at.js';
 import { validityOf } from './certificates.js';
@@ -92,7 +92,7 @@ async function inSet(given: string | TlsPaths, now: number): Promise<Certificate
 async function inFile(path: string, realPath: string, now: number): Promise<CertificateProblem[]> {
   try {
     // Without waiting: /proc has files that are read like pipes.
-    const reading = await run(read(lookupsOf(nodeFileSystem, false), realPath, MAX_BYTES));
+    const reading = await run(readContents(lookupsOf(nodeFileSystem, false), realPath, MAX_BYTES));
     if (!reading?.bytes) return [];
     const bytes = Buffer.from(reading.bytes);
     const text = bytes.toString('latin1');

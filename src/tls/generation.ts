@@ -1,7 +1,7 @@
 /**
- * Which generation a connection belongs to, and what ends when a CA is removed. A set that lacks a CA of the one before begins a
- * generation. A connection belongs to the generation in which its handshake began, as an object: it keeps that generation itself.
- * Servers, clients and pools have generations of their own, and ask here.
+ * Decides which generation a connection belongs to, and what ends when a CA is removed. Each set that lacks a CA of the
+ * one before begins a generation. A connection keeps the generation in which its handshake began, as a property of the
+ * connection itself. Servers, clients and pools each have generations of their own.
  *
  * | connection                | a CA is removed                                              | `drainMs` later |
  * |---------------------------|--------------------------------------------------------------|-----------------|

@@ -8,7 +8,8 @@
  * | waiting | a good set, or another fault     | settled: it is used, or refused                                     |
  * | waiting | the time is over, or `check()`   | settled: the half is refused                                        |
  *
- * A mismatch is no half if everything comes from one file or one revision, which are complete, and before the first good set.
+ * A mismatch is no half if everything comes from one file or one revision, which are complete, and before the first
+ * good set.
  */
 import { Alarm } from '../core/scheduling/alarm.js';
 import type { Clock } from '../core/ports/clock.js';

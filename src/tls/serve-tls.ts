@@ -205,10 +205,10 @@ export class ServedTls extends Component<ComponentEvents, ServedTlsStatus> {
  *
  * Resolves when the server has its first certificate; call it before `listen()`, because earlier connections are not
  * known. To stop, close the result or the server. Starts the files; the caller has to close them.
- * @throws {TlsError} (rejects) if there is no usable certificate; `files.ready()` waits for one. If the files are only a
- * CA bundle, the server needs a certificate of its own, which it keeps. `ERR_TLS_CA` if clients are asked for
- * certificates (`requestCert`), and neither the files nor the server (`ca`) have a CA bundle, or the server has a `pfx` whose
- * CAs would be trusted beside it.
+ * @throws {TlsError} (rejects) if there is no usable certificate; `files.ready()` waits for one. If the files are only
+ * a CA bundle, the server needs a certificate of its own, which it keeps. `ERR_TLS_CA` if clients are asked for
+ * certificates (`requestCert`), and neither the files nor the server (`ca`) have a CA bundle, or the server has a `pfx`
+ * whose CAs would be trusted beside it.
  * @throws {ClosedError} (rejects) if the server is closed meanwhile; the reason of the signal if that aborts.
  * @throws {TypeError | RangeError} (rejects) for a wrong server or option.
  */

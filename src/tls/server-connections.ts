@@ -1,6 +1,6 @@
 /**
- * How the connections of a server end when a CA is removed (`generation.ts` says which), and each one when the certificate of
- * its client expires:
+ * How the connections of a server end when a CA is removed (`generation.ts` says which), and each one when the
+ * certificate of its client expires:
  *
  * | connection of an earlier generation | what happens to it                                              |
  * |-------------------------------------|-----------------------------------------------------------------|
@@ -91,7 +91,10 @@ function beginHandshakes(server: Server, generations: Generations<Connection>): 
   }
 }
 
-/** What Node.js takes for the server during a handshake. It knows when the handshake began, however late a callback comes. */
+/**
+ * What Node.js takes for the server during a handshake. It knows when the handshake began, however late a callback
+ * comes.
+ */
 function standIn(server: Server, generations: Generations<Connection>): Server {
   const begunIn = generations.current;
   const emit: Emit = (event, ...args) => {

@@ -19,9 +19,9 @@ const SPIFFE_ID = /^spiffe:\/\/([a-z0-9._-]{1,255})((?:\/[a-zA-Z0-9._-]+)+)$/;
 const MAX_LENGTH = 2_048;
 
 /**
- * The SPIFFE ID of the peer of a connection, such as `request.socket`, as the X.509-SVID specification reads it: the only
- * URI of its certificate. Undefined if the peer has none, if OpenSSL has not verified its certificate or it has expired since,
- * and for a connection that has ended.
+ * The SPIFFE ID of the peer of a connection, such as `request.socket`, as the X.509-SVID specification reads it: the
+ * only URI of its certificate. Undefined if the peer has none, if OpenSSL has not verified its certificate or it has
+ * expired since, and for a connection that has ended.
  * @throws {TypeError} if `socket` is not an object.
  */
 export function spiffeIdOf(socket: Socket): SpiffeId | undefined {

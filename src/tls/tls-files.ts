@@ -49,8 +49,8 @@ export interface TlsFilesOptions extends WatchedValueOptions {
    */
   readonly expiryWarningMs?: number | undefined;
   /**
-   * Turns the files into PEM, if they are something else, such as a keystore in PKCS#12. What it returns is checked and kept
-   * like any other set. If it throws, rejects, or has not ended after ten seconds, the set is `rejected`
+   * Turns the files into PEM, if they are something else, such as a keystore in PKCS#12. What it returns is checked and
+   * kept like any other set. If it throws, rejects, or has not ended after ten seconds, the set is `rejected`
    * (`ERR_TLS_PARSE`).
    */
   readonly parse?: TlsParser | undefined;

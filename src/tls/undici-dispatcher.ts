@@ -19,9 +19,9 @@ type Undici = typeof undiciModule;
  * connection move to the new one, except that those whose body is a stream fail with a `TlsError` (`ERR_TLS_CA`): they
  * have not been sent. If a later set has no CA bundle, the last one stays in use. Close the dispatcher when it is no
  * longer used. Starts the files; the caller has to close them.
- * @param options options of undici's `Agent`, among them those for its connector, such as `connectTimeout`, `allowH2` and
- * `socketPath`; `connect` and `tls` options are kept, except that `ca`, `cert` and `key` are replaced by those of the files,
- * if they have them. `pipelining` is at most 1.
+ * @param options options of undici's `Agent`, among them those for its connector, such as `connectTimeout`, `allowH2`
+ * and `socketPath`; `connect` and `tls` options are kept, except that `ca`, `cert` and `key` are replaced by those of
+ * the files, if they have them. `pipelining` is at most 1.
  * @throws {TlsError} (rejects) if the files are not usable.
  * @throws {PackageError} (rejects) if `undici` is not installed.
  */

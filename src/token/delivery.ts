@@ -47,7 +47,9 @@ interface TokenDeliveryOptions {
   readonly onFailed: (sink: string, error: TokenError) => void;
 }
 
-/** Delivers the newest token to one sink, and retries until that succeeds (core/scheduling/worker.ts has the states). */
+/**
+ * Delivers the newest token to one sink, and retries until that succeeds (core/scheduling/worker.ts has the states).
+ */
 export class TokenDelivery {
   readonly name: string;
   readonly #sink: TokenSink;

@@ -23,8 +23,8 @@ export interface FetchWithTokenOptions {
 /**
  * Creates a `fetch` that sends the current token as `Authorization: Bearer`. On a 401, it reports the token; if the
  * source then has another token, the request is repeated once with that. A request whose body can be sent only once (a
- * stream, or a `Request` with a body) is not repeated: its 401 is returned. A 401 of another origin, to which a redirect
- * has led, is returned as well: `fetch` sends it no token.
+ * stream, or a `Request` with a body) is not repeated: its 401 is returned. A 401 of another origin, to which a
+ * redirect has led, is returned as well: `fetch` sends it no token.
  *
  * Rejects as `fetch` does, and with the source's error if there is no valid token.
  * @throws {TypeError} if the source has no `get()`, or for a wrong option.

@@ -1,5 +1,6 @@
 import { checkPath, matching, resolveOptions } from '../core/options/options.js';
 import { atomicWriteFile } from '../write/atomic-write-file.js';
+import { PRIVATE_MODE } from '../write/file-attributes.js';
 import { OPTIONS, type AtomicWriteFileOptions } from '../write/write-options.js';
 import type { ServiceAccountToken } from './token.js';
 import type { TokenSink } from './delivery.js';
@@ -14,7 +15,7 @@ export interface FileSinkOptions extends Omit<AtomicWriteFileOptions, 'signal' |
 const { signal: _signal, coalesce: _coalesce, mode, ...others } = OPTIONS;
 
 /** How a sink writes: the options of `atomicWriteFile` that it does not set itself. */
-export const SINK_OPTIONS = { ...others, mode: { ...mode, fallback: 0o600 as const } };
+export const SINK_OPTIONS = { ...others, mode: { ...mode, fallback: PRIVATE_MODE } };
 
 const FILE_SINK_OPTIONS = {
   ...SINK_OPTIONS,

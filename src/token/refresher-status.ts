@@ -37,8 +37,8 @@ export interface TokenRefresherEvents extends ComponentEvents {
     event: { readonly error: TokenError; readonly consecutiveFailures: number; readonly delayMs: number },
   ];
   /**
-   * `stale`: the current token should have been replaced (`expiresAt`), and is still accepted (`notAfter`); once for each
-   * token. `subPath`, `limit`: a problem of the token file that watching cannot solve.
+   * `stale`: the current token should have been replaced (`expiresAt`), and is still accepted (`notAfter`); once for
+   * each token. `subPath`, `limit`: a problem of the token file that watching cannot solve.
    */
   warning: [event: WatcherWarning];
   /** The server refuses the current token from now on (`notAfter`), and there is no newer one. Once for each token. */

@@ -37,19 +37,21 @@ export function everyInterval(intervalMs: number): TokenSchedule {
   return (_token, _now, random) => intervalMs * (1 - random() / 2);
 }
 
-/** How often a token is requested while the current one is replaced late: as often as client-go reads the token file. */
+/**
+ * How often a token is requested while the current one is replaced late: as often as client-go reads the token file.
+ */
 const LATE_MS = 60_000;
 
 /**
- * The lower bound for every schedule, so that a client that keeps returning its old token is not called more often. It also
- * holds when tokens are valid for less, as by a clock that is ahead by nearly their life.
+ * The lower bound for every schedule, so that a client that keeps returning its old token is not called more often. It
+ * also holds when tokens are valid for less, as by a clock that is ahead by nearly their life.
  */
 export const SOONEST_MS = 5_000;
 
 /**
- * The result of a schedule within bounds: at least `leewayMs` before the token expires (for a token that expires soon after
- * that, after three quarters of its remaining lifetime), and at least 5 s in any case. For a token that is replaced late, at
- * most a minute.
+ * The result of a schedule within bounds: at least `leewayMs` before the token expires (for a token that expires soon
+ * after that, after three quarters of its remaining lifetime), and at least 5 s in any case. For a token that is
+ * replaced late, at most a minute.
  * @throws {RangeError} when a custom schedule returns anything but a number.
  */
 export function planRefresh(

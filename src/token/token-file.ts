@@ -27,8 +27,8 @@ export interface TokenFileOptions extends WatchedValueOptions {
 }
 
 /**
- * Events of `TokenFile`. No event's string, JSON or `inspect` form contains a token. A `warning` with the code `stale` says
- * that the token should have been replaced (`expiresAt`) and is still accepted (`notAfter`); once for each token.
+ * Events of `TokenFile`. No event's string, JSON or `inspect` form contains a token. A `warning` with the code `stale`
+ * says that the token should have been replaced (`expiresAt`) and is still accepted (`notAfter`); once for each token.
  */
 export interface TokenFileEvents extends WatchedValueEvents<ServiceAccountToken> {
   /** The token is dated more than a minute ahead of the system clock; once for each token. */

@@ -123,7 +123,8 @@ export class TokenRefresher
   /**
    * Watches the token file and makes the first attempt. Resolves when the attempt and the first call of each sink have
    * ended, even if they failed; `get()` shows whether there is a token. A second call returns the same promise.
-   * @throws {TokenError} (rejects) `ERR_TOKEN_CLIENT` when the client cannot work, as outside a pod: no attempt follows.
+   * @throws {TokenError} (rejects) `ERR_TOKEN_CLIENT` when the client cannot work, as outside a pod: no attempt
+   * follows.
    * @throws {ClosedError} (rejects) after `close()`; the signal's reason when that has aborted.
    */
   override start(): Promise<void> {
@@ -327,7 +328,10 @@ export class TokenRefresher
       : new TokenError('ERR_TOKEN_UNAVAILABLE', 'There is no token yet', { cause });
   }
 
-  /** Settles with the attempt in progress, or else with the next one; until then it keeps the process alive. It may be ignored. */
+  /**
+   * Settles with the attempt in progress, or else with the next one; until then it keeps the process alive. It may be
+   * ignored.
+   */
   #nextOutcome(): Promise<ServiceAccountToken> {
     try {
       this.throwIfClosed();

@@ -21,9 +21,10 @@
  * |                     | place; then each when it is due: one that is due waits `settleMs` for   |
  * |                     | the others                                                              |
  *
- * In a directory or tree, the keys of one volume are due together, also one that leaves it. In the first report, and in that of a file that was
- * added with `add`, a file is also complete if it was last written before `settleMs`. What `remove` has changed is
- * reported at once, but a file added to a group whose other files are changing is reported together with them.
+ * In a directory or tree, the keys of one volume are due together, also one that leaves it. In the first report, and in
+ * that of a file that was added with `add`, a file is also complete if it was last written before `settleMs`. What
+ * `remove` has changed is reported at once, but a file added to a group whose other files are changing is reported
+ * together with them.
  */
 import { insidePath } from '../core/ports/platform-path.js';
 import type { Clock } from '../core/ports/clock.js';
@@ -136,9 +137,10 @@ export class Reporter {
   }
 
   /**
-   * What a look that begins at this time visits besides: the pending files that have come due since the last look, or all of
-   * them if something is to be reported (everything, if they are many), the links that led to them, and the volumes in which they wait for a link. The
-   * events of these may still be on their way. The timer may be late, and then a look for another event reports them.
+   * What a look that begins at this time visits besides: the pending files that have come due since the last look, or
+   * all of them if something is to be reported (everything, if they are many), the links that led to them, and the
+   * volumes in which they wait for a link. The events of these may still be on their way. The timer may be late, and
+   * then a look for another event reports them.
    * @param seen what was considered last.
    */
   pathsDueAt(now: number, seen: Observation | undefined): readonly (string | undefined)[] {

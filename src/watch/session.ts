@@ -281,7 +281,8 @@ export class Session {
   readonly #end = (): void => {
     if (this.#state === 'closed') return;
     this.#state = 'idle';
-    // After the report, because scheduling the end of the budget takes as long as three lookups. A long look starts it itself.
+    // After the report, because scheduling the end of the budget takes as long as three lookups. A long look starts it
+    // itself.
     startTurnBudget();
     // In a later turn: if every look causes another hint, everything else must still get its turn.
     if (this.#cause !== undefined) this.#wait();
@@ -377,7 +378,7 @@ export class Session {
     return result;
   }
 
-  /** Compares, reports what is due, and looks again when something else is. */
+  /** Compares the observation with the last report, reports what is due, and plans the look for what is due later. */
   *#compare(seen: StableObservation, look: Look, volumeTimes: VolumeTimes): Steps<void> {
     const { clock, persistent } = this.#options;
     this.#seen = seen;

@@ -41,8 +41,9 @@ interface Before {
 }
 
 /**
- * How long a first report waits for a file that is replaced all the time, ms. Most versions show that they are complete, and the
- * first one is reported; one that was written and renamed within one tick of the file system's clock does not show it.
+ * How long a first report waits for a file that is replaced all the time, ms. Most versions show that they are
+ * complete, and the first one is reported; one that was written and renamed within one tick of the file system's clock
+ * does not show it.
  */
 const MAX_FIRST_WAIT_MS = 500;
 

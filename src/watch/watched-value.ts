@@ -38,8 +38,8 @@ export interface WatchedValueOptions extends Omit<
   (typeof NOT_FOR_VALUES)[number] | 'persistent'
 > {
   /**
-   * Whether watching keeps the process alive. Default false: a program that has nothing to do but to use the value ends when
-   * its work is done. Set it to true if its only work is to listen to `change`.
+   * Whether watching keeps the process alive. Default false: a program that has nothing to do but to use the value ends
+   * when its work is done. Set it to true if its only work is to listen to `change`.
    */
   readonly persistent?: boolean | undefined;
 }
@@ -323,8 +323,8 @@ export abstract class WatchedValue<
   }
 
   /**
-   * Parses a snapshot. Called again for a value that was not valid yet, once its date has come. While an earlier attempt has
-   * not ended, the newest snapshot waits for it.
+   * Parses a snapshot. Called again for a value that was not valid yet, once its date has come. While an earlier
+   * attempt has not ended, the newest snapshot waits for it.
    */
   protected take(snapshot: Snapshot): void {
     if (this.#parsing) {

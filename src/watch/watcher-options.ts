@@ -31,8 +31,8 @@ export interface TreeWatchOptions {
    */
   readonly include?: readonly IgnorePattern[] | undefined;
   /**
-   * Whether links to directories are followed. Each directory has one key: its own path in the tree, or the first by name of
-   * those that links lead to. Default false.
+   * Whether links to directories are followed. Each directory has one key: its own path in the tree, or the first by
+   * name of those that links lead to. Default false.
    */
   readonly followLinks?: boolean | undefined;
   /** Whether files are read. If not, they are compared by inode, size and timestamps. Default true. */

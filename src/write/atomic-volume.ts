@@ -35,7 +35,9 @@ import { clearVolume, ifThere, inVolume, writeVolume, type VolumeWriteResult } f
 
 /** Options of {@link AtomicVolume}. */
 export interface AtomicVolumeOptions {
-  /** Mode of files that have none of their own, 0 to 0o7777, independent of the umask. Default 0o644, as in Kubernetes. */
+  /**
+   * Mode of files that have none of their own, 0 to 0o7777, independent of the umask. Default 0o644, as in Kubernetes.
+   */
   readonly mode?: number | undefined;
   /** Owner of files that have none of their own. Default: the owner of the process. */
   readonly owner?: Owner | undefined;
@@ -297,8 +299,8 @@ export class AtomicVolume extends Component<ComponentEvents, AtomicVolumeStatus>
 }
 
 /**
- * The contents in a snapshot of a volume. Files outside the volume are refused: anyone who can write to the volume could
- * otherwise make a privileged reader hand out any file.
+ * The contents in a snapshot of a volume. Files outside the volume are refused: anyone who can write to the volume
+ * could otherwise make a privileged reader hand out any file.
  */
 function contentsOf(snapshot: Snapshot): VolumeContents {
   const { path, kind } = snapshot;

@@ -16,7 +16,8 @@ import { sourceOf, WriteSource, type SyncWriteData, type WriteData } from './wri
 /**
  * Replaces or creates a file: a reader sees the old or the new bytes, never a part of them and never no file. When the
  * promise resolves, the new bytes survive a power cut (see `durability`). Calls for the same path run one after
- * another; those that reach one file by different paths do not, and the last rename wins. Hard links, ACLs and extended attributes of the old file are lost.
+ * another; those that reach one file by different paths do not, and the last rename wins. Hard links, ACLs and extended
+ * attributes of the old file are lost.
  *
  * @param data must not be changed until the promise settles. A stream is destroyed when the write ends early.
  * @throws {WriteError} (rejects) `step` says where it failed, `published` whether readers see the new content.
@@ -49,8 +50,8 @@ export async function atomicWriteFile(
 
 /**
  * Does the same synchronously, for exit handlers and other places that cannot wait. It does not wait for asynchronous
- * writes to the same path (with the same `fs`): those that have not yet renamed their file resolve with `written: false`.
- * A rename that Windows refuses temporarily is not retried.
+ * writes to the same path (with the same `fs`): those that have not yet renamed their file resolve with `written:
+ * false`. A rename that Windows refuses temporarily is not retried.
  *
  * @throws {WriteError} `step` says where it failed, `published` whether readers see the new content.
  * @throws {TypeError | RangeError} for an invalid argument.

@@ -1,6 +1,6 @@
 /**
- * The system calls of a write. A call that is answered at once is synchronous, because a trip through the thread pool of
- * Node.js takes longer than writing a small file to memory. A call that may have to wait goes through the pool:
+ * The system calls of a write. A call that is answered at once is synchronous, because a trip through the thread pool
+ * of Node.js takes longer than writing a small file to memory. A call that may have to wait goes through the pool:
  *
  * | the directory is    | synchronous calls                                    |
  * |---------------------|------------------------------------------------------|
@@ -10,9 +10,9 @@
  * |                     | change of a directory for those who hold its lock    |
  * | remote or unknown   | none, since a call may never return                  |
  *
- * More than 64 KiB are read, written or listed as if the place was unknown: copying that much takes some ten microseconds.
- * After each of many items, `HeldDirectory.pause` gives the event loop a turn if this one is spent. `atomicWriteFileSync`
- * makes all calls synchronously.
+ * More than 64 KiB are read, written or listed as if the place was unknown: copying that much takes some ten
+ * microseconds. After each of many items, `HeldDirectory.pause` gives the event loop a turn if this one is spent.
+ * `atomicWriteFileSync` makes all calls synchronously.
  */
 import { errnoOf } from '../core/errors/errno.js';
 import { form, type FileSystem } from '../core/ports/file-system.js';

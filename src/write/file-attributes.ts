@@ -69,9 +69,9 @@ function inheritedOwner({ uid, gid }: BigIntStats): Owner {
 }
 
 /**
- * The permissions that a file passes on to the one that replaces it. With an ACL, the group bits are the mask of the ACL:
- * the most that it grants to anybody, not what it grants to the group. Node.js cannot read ACLs, so the group bits are
- * kept only on request.
+ * The permissions that a file passes on to the one that replaces it. With an ACL, the group bits are the mask of the
+ * ACL: the most that it grants to anybody, not what it grants to the group. Node.js cannot read ACLs, so the group bits
+ * are kept only on request.
  */
 function inheritedMode(
   existing: BigIntStats | undefined,

@@ -2,6 +2,7 @@ import type { BigIntStats, Dirent } from 'node:fs';
 
 import { constants } from '../core/ports/builtins.js';
 import { errnoOf } from '../core/errors/errno.js';
+import { PERMISSIONS } from '../core/options/mode.js';
 import type { FileSystem } from '../core/ports/file-system.js';
 import { isOnWindows, pathForCall, told } from '../core/ports/platform-path.js';
 import { list, readlink, readProc } from '../fs/calls.js';
@@ -44,9 +45,9 @@ export interface OpenDirectory {
  * A directory that is held open while its entries are changed.
  *
  * On Linux its entries are reached through the descriptor (`/proc/self/fd/N/name`): the path is resolved once, so
- * renaming the directory, or replacing it by a link, redirects no write. Where there is no such path (macOS, Windows, no
- * /proc, a file system of the application), entries are reached by name, and {@link assertInPlace} detects a replacement
- * afterwards.
+ * renaming the directory, or replacing it by a link, redirects no write. Where there is no such path (macOS, Windows,
+ * no /proc, a file system of the application), entries are reached by name, and {@link assertInPlace} detects a
+ * replacement afterwards.
  */
 export class HeldDirectory {
   /** As it was given; for messages. */
@@ -153,13 +154,13 @@ export class HeldDirectory {
     // The umask denies its owner to read it. By a descriptor, so that no other file gets the mode.
     const { fd, stat, entries } = yield* this.open(name, O_PATH, this.calls);
     const named = new HeldDirectory(`${this.path}/${name}`, { fd, stat, entries }, this.place, this.write);
-    yield* named.during(wait(this.calls.chmod(entries, (Number(stat.mode) & 0o7777) | USABLE)));
+    yield* named.during(wait(this.calls.chmod(entries, (Number(stat.mode) & PERMISSIONS) | USABLE)));
     return yield* this.enter(name);
   }
 
   /**
-   * Whether it is on the same mount as another directory; undefined where the kernel does not say. A mount is known by its
-   * id: two mounts of one file system have the same device number, and one Btrfs file system has many.
+   * Whether it is on the same mount as another directory; undefined where the kernel does not say. A mount is known by
+   * its id: two mounts of one file system have the same device number, and one Btrfs file system has many.
    */
   isOnMountOf(other: HeldDirectory): boolean | undefined {
     const [one, another] = [this.#mount(), other.#mount()];
@@ -176,8 +177,8 @@ export class HeldDirectory {
   }
 
   /**
-   * Whether an entry belongs to the user of this process, although its id may stand for others, too: only the owner may open
-   * it without setting its access time. What cannot be opened, as a link, does not count.
+   * Whether an entry belongs to the user of this process, although its id may stand for others, too: only the owner may
+   * open it without setting its access time. What cannot be opened, as a link, does not count.
    */
   *isOurs(name: string, stat: BigIntStats): Steps<boolean> {
     if (!hasOurId(stat) || O_NOATIME === 0) return false;
@@ -251,7 +252,7 @@ export class HeldDirectory {
   }
 
   *#makeUsable(): Steps<void> {
-    const [fd, permissions] = [this.#fd, Number(this.stat.mode) & 0o7777];
+    const [fd, permissions] = [this.#fd, Number(this.stat.mode) & PERMISSIONS];
     if (fd === undefined || (permissions & USABLE) === USABLE) return;
     yield* attempt(() => this.calls.fchmod(fd, permissions | USABLE), UNSUPPORTED);
   }
@@ -295,7 +296,9 @@ export class HeldDirectory {
   }
 }
 
-/** Whether both describe the same file or directory. The birth time is not compared: on some systems it is the ctime. */
+/**
+ * Whether both describe the same file or directory. The birth time is not compared: on some systems it is the ctime.
+ */
 export function isSame(one: BigIntStats, other: BigIntStats): boolean {
   return one.dev === other.dev && one.ino === other.ino;
 }

@@ -160,7 +160,7 @@ export class PendingFile {
     // A process that may not give the file away may still set its group.
     const isGroupSet = yield* attempt(() => calls.fchown(this.#fd, KEEP_ID, gid), UNSUPPORTED);
     const hasGroup = isGroupSet || hasOwner({ uid: KEEP_ID, gid }, created);
-    // Set-id bits are for that owner, and the group bits for that group.
+    // With another owner, set-ID bits would run it as the wrong user; with another group, its bits admit the wrong one.
     return hasGroup || required.mode ? mode & 0o777 : withoutGroup(mode & 0o777);
   }
 

@@ -172,9 +172,9 @@ function* publish(write: FileWrite, { directory, name }: Destination, file: Pend
 
 /**
  * Removes the file of a write that failed. A rename that was reported as failed may have been carried out by a server.
- * If the file has its inode number at its destination, it was (`renameTo` checks that). If the file can still be removed
- * here, it was not. Otherwise it is not known, except on a local file system: inode numbers may change with each lookup,
- * as on some FUSE file systems, and lookups may be cached.
+ * If the file has its inode number at its destination, it was (`renameTo` checks that). If the file can still be
+ * removed here, it was not. Otherwise it is not known, except on a local file system: inode numbers may change with
+ * each lookup, as on some FUSE file systems, and lookups may be cached.
  */
 function* abandon(directory: HeldDirectory, file: PendingFile): Steps<void> {
   const isRemoved = yield* file.discard();

@@ -6,8 +6,9 @@
  *
  * The length of these names does not depend on the name of the target, which may itself be as long as a name can be.
  *
- * Removed is what has not changed for a day. A writer rarely waits that long for its data, a machine is rarely suspended
- * that long, and clocks rarely differ that much. If it happens nevertheless, the write fails, and the old content stays.
+ * Removed is what has not changed for a day. A writer rarely waits that long for its data, a machine is rarely
+ * suspended that long, and clocks rarely differ that much. If it happens nevertheless, the write fails, and the old
+ * content stays.
  */
 import { systemClock } from '../core/ports/clock.js';
 import type { HeldDirectory } from './held-directory.js';
@@ -36,8 +37,8 @@ export function isNameOf(kind: keyof typeof PREFIXES, name: string): boolean {
 const ABANDONED_AFTER_MS = 24 * 3_600_000;
 
 /**
- * How often this process lists a directory that it writes to, ms. On a disk, listing takes a tenth of the time of a small
- * write, because it changes the access time of the directory, which the next sync also has to write.
+ * How often this process lists a directory that it writes to, ms. On a disk, listing takes a tenth of the time of a
+ * small write, because it changes the access time of the directory, which the next sync also has to write.
  */
 const SWEEP_INTERVAL_MS = 3_600_000;
 

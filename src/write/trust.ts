@@ -17,7 +17,9 @@ export function mayFollow(link: BigIntStats, directory: BigIntStats): boolean {
   return !isSticky(directory, OTHERS_WRITE) || isTrusted(link, directory);
 }
 
-/** `protected_regular = 2`: in a sticky directory that others can write to, only files of its owner and of ourselves. */
+/**
+ * `protected_regular = 2`: in a sticky directory that others can write to, only files of its owner and of ourselves.
+ */
 export function mayReplace(file: BigIntStats, directory: BigIntStats): boolean {
   return !isChosenByOthers(directory) || isTrusted(file, directory);
 }
@@ -38,20 +40,20 @@ function isTrusted(entry: BigIntStats, directory: BigIntStats): boolean {
   return !isNobody('uid', entry.uid) && (entry.uid === directory.uid || hasOurId(entry));
 }
 
-/** Whether it belongs to the user of this process, who is trusted in any directory; to nobody else, unless that is nobody. */
+/** Whether it belongs to the user of this process, who is trusted in any directory. */
 export function hasOurId({ uid }: BigIntStats): boolean {
   const user = Number(uid);
   // Windows has neither user IDs nor sticky directories.
   return user === (process.geteuid?.() ?? user);
 }
 
-/** How many ids a user namespace maps that maps all: -1 is none. */
+/** The number of IDs that a user namespace maps if it maps all: every 32-bit number except -1, which is no ID. */
 const ALL_IDS = 2 ** 32 - 1;
 
 /**
- * Whether an id stands for everybody whom the user namespace of this process does not know. In a namespace that does not map
- * all ids (`uid_map`), the kernel shows all others as one (`overflowuid`), which may be mapped besides. If the tables cannot
- * be read, such an id is nobody's.
+ * Whether an ID may stand for any user or group. If a user namespace does not map all IDs (`uid_map`), the kernel shows
+ * every other one as the overflow ID (`overflowuid`), which may also be mapped itself. If the tables cannot be read,
+ * the overflow ID counts as such.
  */
 export function isNobody(kind: 'uid' | 'gid', id: bigint): boolean {
   if (process.platform !== 'linux') return false;

@@ -37,8 +37,8 @@ interface Defaults {
 
 /**
  * Checks what is to be published.
- * @throws {TypeError | RangeError} for anything but a plain object or a `Map`, an invalid key, or an invalid value, which
- * is not shown.
+ * @throws {TypeError | RangeError} for anything but a plain object or a `Map`, an invalid key, or an invalid value,
+ * which is not shown.
  */
 export function checkFiles(owner: string, given: unknown, defaults: Defaults): VolumeFiles {
   const entries = entriesOf(given);

@@ -58,7 +58,7 @@ function* holdsOnly(volume: HeldDirectory, revision: string, files: VolumeFiles)
 function* holdsFile(directory: HeldDirectory, name: string, wanted: VolumeFile): Steps<boolean> {
   const stat = yield* wait(directory.lstat(name));
   if (!stat?.isFile() || !hasAttributes(wanted, stat)) return false;
-  // With an owner that was asked for, that is the one who may change it.
+  // A requested owner may be another user; others may not be, because the owner can change the file.
   if (!wanted.owner && isOfAnotherUser(stat) && !(yield* directory.isOurs(name, stat))) return false;
   return yield* directory.holds(name, stat, wanted.bytes);
 }

@@ -34,8 +34,8 @@ export function* sweepRevisions(
   kept: ReadonlyMap<string, unknown> = new Map(),
 ): Steps<void> {
   const revisions = (yield* volume.list()).map(({ name }) => name).filter(isRevisionName);
-  // The order matters. A listed revision was announced before, so its pending link is listed now, or has become `..data`,
-  // which is read last.
+  // The order matters. A listed revision was announced before, so its pending link is listed now, or has become
+  // `..data`, which is read last.
   const needed = yield* pendingRevisions(volume);
   needed.add(yield* publishedRevision(volume));
   const unneeded = revisions.filter((revision) => !needed.has(revision) && !kept.has(revision));
@@ -62,8 +62,8 @@ function* pendingRevisions(volume: HeldDirectory): Steps<Set<string | undefined>
 }
 
 /**
- * Removes an entry of a directory, with everything in it that can be removed. Follows no link and enters no mount point.
- * What is gone already is no error.
+ * Removes an entry of a directory, with everything in it that can be removed. Follows no link and enters no mount
+ * point. What is gone already is no error.
  */
 export function* removeTree(parent: HeldDirectory, name: string): Steps<void> {
   const stat = yield* wait(parent.lstat(name));

@@ -31,8 +31,8 @@ export class WriteError extends CodedError<'WriteError'> {
   readonly path: string;
   readonly step: WriteStep;
   /**
-   * What readers see. False: the previous content, if any. True: the new content, and only a later step failed. Null: it
-   * is not known, because a file server reported the rename as failed, and the temporary file is gone.
+   * What readers see. False: the previous content, if any. True: the new content, and only a later step failed. Null:
+   * it is not known, because a file server reported the rename as failed, and the temporary file is gone.
    */
   readonly published: boolean | null;
 

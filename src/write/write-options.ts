@@ -16,15 +16,17 @@ import type { Durability } from './calls.js';
 /** Options of {@link atomicWriteFileSync}, and of {@link atomicWriteFile}. */
 export interface AtomicWriteFileSyncOptions {
   /**
-   * Permission bits, 0 to 0o7777, independent of the umask. A decimal number that looks like octal digits (644) is refused. Default: 0o600 for a new file, because most of what is
-   * written is tokens, keys and kubeconfigs; otherwise those of the existing regular file, except that the group gets
-   * only what everybody has: if the file has an ACL, which is lost, its group bits are the most that the ACL grants to
-   * anybody. `'keep'`: all bits of the existing file, for files without an ACL; the group bits are dropped if the group
-   * cannot be kept. In a sticky directory that other users can write to, bits of an existing file count only as far as
-   * they are in 0o600.
+   * Permission bits, 0 to 0o7777, independent of the umask. A decimal number that looks like octal digits (644) is
+   * refused. Default: 0o600 for a new file, because most of what is written is tokens, keys and kubeconfigs; otherwise
+   * those of the existing regular file, except that the group gets only what everybody has: if the file has an ACL,
+   * which is lost, its group bits are the most that the ACL grants to anybody. `'keep'`: all bits of the existing file,
+   * for files without an ACL; the group bits are dropped if the group cannot be kept. In a sticky directory that other
+   * users can write to, bits of an existing file count only as far as they are in 0o600.
    */
   readonly mode?: number | 'keep' | undefined;
-  /** Default: the owner of the existing regular file, as far as the process may set it; otherwise that of the process. */
+  /**
+   * Default: the owner of the existing regular file, as far as the process may set it; otherwise that of the process.
+   */
   readonly owner?: Owner | undefined;
   /**
    * What survives a power cut once the write is done. `'full'` (default): the new content. `'file'`: old or new

@@ -38,13 +38,15 @@ interface Turn extends Publication {
 }
 
 /**
- * As many writes as the thread pool of Node.js has threads: more would not finish sooner, and each holds two descriptors.
- * Counted by mount, because a server that does not answer must not hold up writes to other mounts.
+ * As many writes as the thread pool of Node.js has threads: more would not finish sooner, and each holds two
+ * descriptors. Counted by mount, because a server that does not answer must not hold up writes to other mounts.
  */
 const MAX_AT_ONCE = Math.max(4, Number(process.env['UV_THREADPOOL_SIZE']) || 0);
 
 interface Writes {
-  /** By path, the write that runs and those that wait, the oldest first. Independent callers may write to the same path. */
+  /**
+   * By path, the write that runs and those that wait, the oldest first. Independent callers may write to the same path.
+   */
   readonly lanes: Map<string, Turn[]>;
   /** By mount, how many writes run, and callbacks that start those over the limit, the oldest first. */
   readonly mounts: Map<string, { running: number; readonly waiting: (() => void)[] }>;

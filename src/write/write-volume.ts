@@ -4,8 +4,8 @@
  *
  * Writers in several processes need no lock, because they share no name. Each write creates a new revision and a new
  * pending link that announces it. The last writer to swap wins, and then aligns the links with what `..data` points to.
- * The pending link is created before the revision and lasts until the swap, so a revision to which neither a pending link
- * nor `..data` points is abandoned, and is removed.
+ * The pending link is created before the revision and lasts until the swap, so a revision to which neither a pending
+ * link nor `..data` points is abandoned, and is removed.
  *
  * Everything is done relative to the open volume and the open revision (see `HeldDirectory`): a user who can write to
  * the volume can spoil a write, but not redirect it.

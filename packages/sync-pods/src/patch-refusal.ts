@@ -1,17 +1,18 @@
 /**
- * Whose a failed patch is: what else fails like it. Messages quote names, and webhooks write what they like, so only the
- * status, its reason and its details decide.
+ * Decides what a failed patch says about other patches: whether those of the pod, of the namespace or of everything
+ * would fail, too. Messages are not evaluated, because they quote names and webhooks may write anything; only the
+ * status, its reason and its details are.
  *
- * | answer                                                               | whose                                |
+ * | answer                                                               | what fails like it                   |
  * |----------------------------------------------------------------------|--------------------------------------|
- * | 404; 422 because of the uid                                          | nobody's: the pod no longer exists   |
- * | 403, and the API server says that we may not patch in this namespace | the namespace's                      |
- * | its details name the pod; 403; 409                                   | the pod's                            |
- * | 401, 429, 502, 503, 504 of the API server or a proxy; a redirect or  | everybody's: the API server is away  |
+ * | 404; 422 because of the uid                                          | nothing: the pod no longer exists    |
+ * | 403, and the API server says that we may not patch in this namespace | the namespace                        |
+ * | its details name the pod; 403; 409                                   | the pod                              |
+ * | 401, 429, 502, 503, 504 of the API server or a proxy; a redirect or  | everything: the API server is away   |
  * | a page; no connection                                                |                                      |
- * | any other 4xx, or one of these of a webhook, which gives no reason   | the pod's                            |
- * | 500, as when a webhook cannot be reached; none within the time for a | the namespace's, as most webhooks    |
- * | patch; anything else                                                 | are                                  |
+ * | any other 4xx, or one of these of a webhook, which gives no reason   | the pod                              |
+ * | 500, as when a webhook cannot be reached; none within the time for a | the namespace, as most webhooks are  |
+ * | patch; anything else                                                 | for one                              |
  */
 import { apiFailureOf, type ApiFailure } from 'resilient-watcher/internal';
 

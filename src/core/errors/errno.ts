@@ -4,7 +4,7 @@ import { constants } from 'node:os';
 /** The `code` of Node's permission model (`node --permission`). */
 const ACCESS_DENIED = 'ERR_ACCESS_DENIED';
 
-/** The `code` of a Node error, if it has one. A function of the program that failed is not a failed call. */
+/** The `code` of an error of Node.js. Undefined for a `ListenerError`: a function of the program failed, not a call. */
 export function errnoOf(error: unknown): string | undefined {
   if (typeof error !== 'object' || error === null) return undefined;
   if ('name' in error && error.name === 'ListenerError') return undefined;
@@ -13,7 +13,7 @@ export function errnoOf(error: unknown): string | undefined {
   return 'code' in error && typeof error.code === 'string' ? error.code : undefined;
 }
 
-/** Names by number. */
+/** Names of errors by their numbers. */
 const names = new Map(Object.entries(constants.errno).map(([name, number]) => [-number, name]));
 
 /**

@@ -7,7 +7,9 @@ import { describe } from '../options/options.js';
 import { redactor } from '../options/redaction.js';
 import { ERROR_MARK } from '../process-state.js';
 
-/** Lets `instanceof` recognize the errors of a class also if another copy of the library in this process created them. */
+/**
+ * Lets `instanceof` recognize the errors of a class also if another copy of the library in this process created them.
+ */
 export function recognize(type: { readonly prototype: ResilientError }, name: string): void {
   Object.defineProperty(type.prototype, ERROR_MARK, { value: name });
 }

@@ -103,16 +103,17 @@ export function asPart<Events extends ComponentEvents>(
  * emits with `dispatch()`.
  *
  * Its events are those of `eventemitter3`, but listeners cannot affect the component or each other. When a listener
- * throws or rejects, a `ListenerError` is emitted on `error`; without a listener of `error`, it becomes a process warning.
- * So do every other `error`, and the first event of each name that says what does not work (`unreadable`, `rejected`,
- * `reverted`, `warning`, `retry`, `undelivered`, `failed`, `expired`), unless a listener, `logTo` or `observe` hears it.
+ * throws or rejects, a `ListenerError` is emitted on `error`; without a listener of `error`, it becomes a process
+ * warning. So do every other `error`, and the first event of each name that says what does not work (`unreadable`,
+ * `rejected`, `reverted`, `warning`, `retry`, `undelivered`, `failed`, `expired`), unless a listener, `logTo` or
+ * `observe` hears it.
  */
 export abstract class Component<
   Events extends ComponentEvents,
   Status extends ComponentStatus,
 > extends EventEmitter<Events> {
-  // These methods do not exist. With the declarations, TypeScript accepts a component where a function of Node.js takes an
-  // emitter, such as `once()` and `on()` of `node:events`, which call none of them.
+  // These methods do not exist. With the declarations, TypeScript accepts a component where a function of Node.js takes
+  // an emitter, such as `once()` and `on()` of `node:events`, which call none of them.
   /** @internal */
   declare readonly setMaxListeners: never;
   /** @internal */
@@ -132,7 +133,10 @@ export abstract class Component<
   readonly #description: StatusDescription<Status>;
   readonly #lifecycle: Lifecycle;
   readonly #guards = new ListenerGuards((event, thrown) => this.#listenerFailed(event, thrown));
-  /** What telemetry sees: the name, the status and what it means, nothing else. Created when the component starts or publishes. */
+  /**
+   * What telemetry sees: the name, the status and what it means, nothing else. Created when the component starts or
+   * publishes.
+   */
   #handle: ComponentHandle | undefined;
   #removeRunning: (() => void) | undefined;
   #lastError: LastError | null = null;
@@ -155,8 +159,8 @@ export abstract class Component<
   }
 
   /**
-   * Starts the component. A second call returns the same promise; after a failure it can be called again. Until it settles,
-   * it keeps the process alive.
+   * Starts the component. A second call returns the same promise; after a failure it can be called again. Until it
+   * settles, it keeps the process alive.
    * @throws {ClosedError} (rejects) after or during `close()`; the signal's reason when that has aborted.
    */
   start(): Promise<void> {
@@ -259,7 +263,7 @@ export abstract class Component<
     this.#lifecycle.throwIfClosed();
   }
 
-  /** See `LifecycleHooks`, as for the next two. */
+  /** For this and the next two, see `LifecycleHooks`. */
   protected onStart(): Promise<unknown> {
     return Promise.resolve();
   }

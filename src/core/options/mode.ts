@@ -29,8 +29,8 @@ export function modeOption<T extends number | string | undefined>(fallback: T, w
 }
 
 /**
- * Whether octal digits were written as a decimal number: 644 is 0o1204. Either the digits are a mode that people write, or the
- * bits are none: nobody gives others what the owner lacks. One digit is the same in both.
+ * Whether octal digits were written as a decimal number: 644 is 0o1204. Either the digits are a mode that people write,
+ * or the bits are none: nobody gives others what the owner lacks. One digit is the same in both.
  */
 function isDecimal(value: unknown): value is number {
   if (typeof value !== 'number' || !/^[0-7]{2,4}$/.test(String(value)) || USUAL.includes(value)) return false;

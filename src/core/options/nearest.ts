@@ -1,7 +1,10 @@
 /** Longer names are not typed by hand. */
 const MAX_LENGTH = 100;
 
-/** The name among the candidates that differs from `name` in the fewest letters, and in how many; undefined if none is near. */
+/**
+ * The name among the candidates that differs from `name` in the fewest letters, and in how many; undefined if none is
+ * near.
+ */
 export function nearest(
   name: string,
   candidates: Iterable<string>,

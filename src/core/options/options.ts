@@ -113,7 +113,7 @@ function objectOf(owner: string, noun: string, given: unknown): Readonly<Record<
 
 function unknownName(owner: string, noun: string, name: string, known: readonly string[]): TypeError {
   const near = nearest(name, known);
-  // Of two letters, any other two are near.
+  // Any name of two letters is two changes away from any other.
   const hint = near && 2 * near.distance < name.length ? `the nearest one is "${near.name}"; ` : '';
   return new TypeError(`${owner}: unknown ${noun} "${name}"; ${hint}known are ${known.join(', ')}`);
 }

@@ -1,13 +1,15 @@
 /**
- * A path has one form inside the library, absolute and with `/` between its names, and the form of the platform outside:
+ * A path has one form inside the library, absolute and with `/` between its names, and the form of the platform
+ * outside:
  *
  * | inside               | outside, on Windows  | also understood there                                   |
  * |----------------------|----------------------|---------------------------------------------------------|
  * | `/C:/dir/file`       | `C:\dir\file`        | `c:/dir/file`, `\dir\file`, `C:file`, `\\?\C:\dir\file` |
  * | `//server/share/dir` | `\\server\share\dir` | `//server/share/dir`, `\\?\UNC\server\share\dir`        |
  *
- * A path is converted where it comes in (`insidePath`, `insideTarget`) and where it goes out (`pathForCall`, `told`). On other
- * systems both forms are the same, and what converts on the way of a key is undefined, so that nothing is called.
+ * A path is converted where it comes in (`insidePath`, `insideTarget`) and where it goes out (`pathForCall`, `told`).
+ * On other systems both forms are the same, and what converts on the way of a key is undefined, so that nothing is
+ * called.
  */
 import { posix, win32 } from 'node:path';
 
@@ -27,11 +29,11 @@ const ROOT = /^(?:\/[A-Z]:|\/\/[^/]+\/[^/]+)\/?$/i;
 const { dirname: above, isAbsolute, relative } = posix;
 const { relative: relativeOnWindows, resolve: resolveOnWindows } = win32;
 
-/** Of paths inside. */
+/** For paths inside. */
 export const { basename, resolve } = posix;
 /* eslint-enable @typescript-eslint/unbound-method */
 
-/** Of a path inside. Above a drive or a share there is nothing. */
+/** For paths inside. A drive or a share has no parent. */
 export const dirname = isWindows ? (path: string): string => (ROOT.test(path) ? path : above(path)) : above;
 
 /** Where the names of a path inside are split. A share is one name. */
@@ -64,9 +66,9 @@ function outsideOnWindows(path: string): string {
 }
 
 /**
- * A path from outside, made absolute against the working directory. On Windows it is normalized, as the system does that
- * before it follows links; elsewhere not: `..` after a link means the parent of the link's target, which only the file
- * system knows. A leading `./` is removed, because it means nothing.
+ * A path from outside, made absolute against the working directory. On Windows it is normalized, as the system does
+ * that before it follows links; elsewhere not: `..` after a link means the parent of the link's target, which only the
+ * file system knows. A leading `./` is removed, because it means nothing.
  * @throws {TypeError} if it is relative, and the working directory was removed.
  */
 export function insidePath(path: string): string {

@@ -27,12 +27,13 @@ export interface WatchedDirectory {
 export interface Hint {
   /**
    * The absolute path of the changed entry. If that is a directory, anything below it may also have changed. Undefined:
-   * anything may have changed. A name with U+FFFD may be one that is not UTF-8, and stands for any entry of its directory.
+   * anything may have changed. A name with U+FFFD may be one that is not UTF-8, and stands for any entry of its
+   * directory.
    */
   readonly path?: string | undefined;
   /**
-   * Any object that stands for the event. The checks of all watchers that receive the same object in one turn of the event
-   * loop share what they look up. Use a new one for each event. Undefined: nothing is shared.
+   * Any object that stands for the event. The checks of all watchers that receive the same object in one turn of the
+   * event loop share what they look up. Use a new one for each event. Undefined: nothing is shared.
    */
   readonly event?: object | undefined;
 }
@@ -51,10 +52,10 @@ export interface WatchSubscription {
    * Sets the directories to watch from now on. Called after every check, usually with the same directories, and must be
    * cheap then.
    *
-   * Returns the paths of the directories that were not watched before, also of those in a tree that is opened as a whole,
-   * and of the entries that were not listened to in the others. They are checked again, because something may have changed
-   * before they were watched.
-   * If a directory cannot be watched, this may throw the errno error; `ENOENT` and `ENOTDIR` mean that it was moved.
+   * Returns the paths of the directories that were not watched before, also of those in a tree that is opened as a
+   * whole, and of the entries that were not listened to in the others. They are checked again, because something may
+   * have changed before they were watched. If a directory cannot be watched, this may throw the errno error; `ENOENT`
+   * and `ENOTDIR` mean that it was moved.
    */
   setDirectories(directories: readonly WatchedDirectory[]): readonly string[] | Promise<readonly string[]>;
   /** Ends the subscription: no more hints. Must not throw. */

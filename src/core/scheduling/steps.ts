@@ -1,6 +1,6 @@
 /**
- * Work that is written once, and is done at once, in slices, or waiting for promises. It is a generator that yields each
- * promise it waits for:
+ * Work that is written once, and is done at once, in slices, or waiting for promises. It is a generator that yields
+ * each promise it waits for:
  *
  *     function* sizeOf(fd: number, calls: Calls): Steps<bigint> {
  *       const stat = yield* wait(calls.fstat(fd, { bigint: true })); // an answer, or a promise of it

@@ -1,7 +1,7 @@
 /**
- * What a component of another package adds to telemetry: its events, operations and metrics, in one table beside its class.
- * The tables of this process are in one place, whichever copy of the library a component stands on, and whether an
- * observer or the component was first. The events that all components share are in telemetry-points.ts, in the same
+ * What a component of another package adds to telemetry: its events, operations and metrics, in one table beside its
+ * class. The tables of this process are in one place, whichever copy of the library a component stands on, and whether
+ * an observer or the component was first. The events that all components share are in telemetry-points.ts, in the same
  * form; operations and metrics in telemetry/operations.ts and telemetry/metrics.ts.
  */
 import { ListenerError } from '../errors/errors.js';
@@ -95,8 +95,8 @@ export function telemetryOf(kind: string): ComponentTelemetry | undefined {
 }
 
 /**
- * Calls back once with each entry of one kind: those of the library, and those of the tables, now and when one is added.
- * Returns a function that ends it.
+ * Calls back once with each entry of one kind: those of the library, and those of the tables, now and when one is
+ * added. Returns a function that ends it.
  */
 export function followTelemetry<Entry>(
   own: Readonly<Record<string, Entry>>,

@@ -26,7 +26,10 @@ export interface ComponentMessage {
   readonly component: ComponentHandle;
 }
 
-/** The messages of the point channels of the library, by the name of the event. The names are prefixed with `resilient-watcher:`. */
+/**
+ * The messages of the point channels of the library, by the name of the event. The names are prefixed with
+ * `resilient-watcher:`.
+ */
 export type PointMessages = { [N in PointName]: ComponentMessage & FieldsOf<N> };
 
 /** The fields of every operation: one object from `start` to `asyncEnd`, to which the result is added. */

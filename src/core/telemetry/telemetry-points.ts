@@ -1,7 +1,8 @@
 /**
- * The events of the library, each in one place: the fields of its messages, what the log says about it, and which metric
- * counts it. From this table come the channels and the type `PointMessages`. What is not listed is not published, so contents,
- * tokens and secrets never reach a channel. A component of another package brings its own: telemetry-definitions.ts.
+ * The events of the library, each in one place: the fields of its messages, what the log says about it, and which
+ * metric counts it. From this table come the channels and the type `PointMessages`. What is not listed is not
+ * published, so contents, tokens and secrets never reach a channel. A component of another package brings its own:
+ * telemetry-definitions.ts.
  */
 import { isoTime } from '../ports/clock.js';
 import { telemetryOf, type EventDefinition, type EventLine, type Meter } from './telemetry-definitions.js';
@@ -211,8 +212,8 @@ export const EVENTS = {
     },
   ),
   /**
-   * A request failed; the next attempt follows after `delayMs`. A failure of an operation, which is counted by its result, or
-   * of `PodSync`, which is counted as `unhealthy`.
+   * A request failed; the next attempt follows after `delayMs`. A failure of an operation, which is counted by its
+   * result, or of `PodSync`, which is counted as `unhealthy`.
    */
   retry: event(
     {

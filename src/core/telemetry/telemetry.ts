@@ -30,7 +30,10 @@ export const operations: Readonly<Record<OperationName, OperationChannel>> = {
   publish: operation('publish'),
 };
 
-/** Calls back with each name, those of the library and of the packages, as soon as it is known. Returns a function that ends it. */
+/**
+ * Calls back with each name, those of the library and of the packages, as soon as it is known. Returns a function that
+ * ends it.
+ */
 export function followNames(of: 'events' | 'operations', follower: (name: string) => void): () => void {
   const own: Readonly<Record<string, unknown>> = of === 'events' ? EVENTS : operations;
   return followTelemetry(own, (table) => table[of], follower);
@@ -71,8 +74,9 @@ export function addObserver(hears: keyof ReturnType<typeof observers>): () => vo
 }
 
 /**
- * Whether anything hears of this event through telemetry: an observer of events, or a subscriber of its channel, which
- * cannot be told from metrics while there are any. An event without a channel is the end of an operation.
+ * Whether telemetry shows this event to anybody: to an observer, or to a subscriber of its channel. Metrics subscribe to
+ * every channel without showing anything, so while there are any, only observers count. An event without a channel is
+ * the end of an operation.
  */
 export function isHeardByTelemetry(event: string): boolean {
   const { point, settled, counting } = observers();

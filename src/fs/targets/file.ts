@@ -7,7 +7,7 @@
  * | is within the limits                                    | it is read                                 |
  * | is larger, or contents are not wanted                   | inode and timestamps stand for its content |
  * | is no longer a regular file, or is gone                 | the result is undefined                    |
- * | outgrows `maxContentBytes` while it is read             | the same: it may have lost its name since  |
+ * | outgrows `maxContentBytes` while it is read             | undefined: it may no longer be at the path |
  * | reports no size, as in /proc, and is larger             | inode and timestamps stand for its content |
  */
 import type { BigIntStats } from 'node:fs';

@@ -226,7 +226,8 @@ export class TreeLook {
     let stat: BigIntStats | undefined;
     let entries: readonly Entry[] | undefined;
     const parent = this.#nodes.parentOf(key);
-    // Since it was found, the directory above it was removed, or listed without it, or became a volume, which shows only its keys.
+    // Since it was found, the directory above it was removed, or listed without it, or became a volume, which shows
+    // only its keys.
     if (key !== '' && (!parent?.names.has(nameOf(key)) || parent.volume)) return;
     const known = this.#nodes.directories.get(key);
     let seenAt = 0;

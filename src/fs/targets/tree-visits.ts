@@ -13,7 +13,10 @@ import type { TreeNodes } from './tree-nodes.js';
 export class TreeVisits {
   readonly #nodes: TreeNodes;
   readonly #next = new Set<string>();
-  /** Directories that are listed even if they have not changed, and in which all files are visited, even if there are many. */
+  /**
+   * Directories that are listed even if they have not changed, and in which all files are visited, even if there are
+   * many.
+   */
   readonly #relisted = new Set<string>();
   /** The links through which keys were found, see `Way`. */
   readonly #ways = new Map<string, string>();

@@ -173,7 +173,10 @@ function haveSameFiles(
   return files.size === before.size && [...files].every(([key, file]) => before.get(key) === file);
 }
 
-/** Whether the directories of a revision, where its links lead, and these files in it are unchanged since they were read. */
+/**
+ * Whether the directories of a revision, where its links lead, and these files in it are unchanged since they were
+ * read.
+ */
 function* isAsRead(reading: VolumeReading, files: Iterable<FileSnapshot>, disk: Disk): Steps<boolean> {
   if (!(yield* areAsListed(reading.listed, disk))) return false;
   for (const key of reading.routes.all.keys()) {

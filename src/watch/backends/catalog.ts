@@ -43,7 +43,10 @@ export type BackendName = 'auto' | 'fs' | 'parcel' | 'poll';
 /** All names that the option `backend` accepts. */
 export const BACKEND_NAMES: readonly string[] = ['auto', ...Object.keys(BACKENDS)];
 
-/** A backend by its name. For any target, `fs` is the fastest: its watches share one inotify instance, and it never waits. */
+/**
+ * A backend by its name. For any target, `fs` is the fastest: its watches share one inotify instance, and it never
+ * waits.
+ */
 export function backendOf(chosen: BackendName | WatchBackend, ports: BackendPorts): WatchBackend {
   if (typeof chosen === 'string') return BACKENDS[chosen === 'auto' ? 'fs' : chosen](ports);
   return toPlatform ? withPlatformPaths(chosen) : chosen;

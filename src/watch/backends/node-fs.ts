@@ -345,8 +345,8 @@ class Subscription implements WatchSubscription, Listener {
 
 /**
  * Hints from `node:fs.watch`: within a millisecond on a local file system.
- * @param isDeep whether a native watch hears of everything below its directory, as FSEvents does on macOS: that of an ancestor
- * would be woken by the events of the whole disk, so what happens to ancestors is left to the resync.
+ * @param isDeep whether a native watch hears of everything below its directory, as FSEvents does on macOS: that of an
+ * ancestor would be woken by the events of the whole disk, so what happens to ancestors is left to the resync.
  */
 export const nodeFsBackend = (
   native: Watch = nodeFileSystem.watch,

@@ -11,8 +11,8 @@ export interface Action {
   /** Looks at what the action may need to know before the first change. A failure is ignored. */
   prepare?(): Promise<void>;
   /**
-   * Runs the action. If it rejects, the action has failed and is retried. When `signal` aborts, it should stop, and settle
-   * once nothing is left running: reject, or fulfill if its work was completed nevertheless.
+   * Runs the action. If it rejects, the action has failed and is retried. When `signal` aborts, it should stop, and
+   * settle once nothing is left running: reject, or fulfill if its work was completed nevertheless.
    */
   run(update: ActionUpdate, options: { readonly signal: AbortSignal }): Promise<void>;
 }

@@ -58,8 +58,8 @@ type ResolvedCommandOptions = ReturnType<typeof resolveOptions<typeof OPTIONS>>;
 
 /**
  * Runs a command; exit code 0 is success. The update is in its environment, as `RW_PATH`, `RW_KEYS` (a JSON array),
- * `RW_REVISION` and `RW_CAUSE`, and on its stdin as a JSON document. The command runs in a process group of its own, which
- * is stopped as a whole. Its name is that of the program, without arguments.
+ * `RW_REVISION` and `RW_CAUSE`, and on its stdin as a JSON document. The command runs in a process group of its own,
+ * which is stopped as a whole. Its name is that of the program, without arguments.
  * @throws {TypeError} for an unknown, missing or wrong option, or both `args` and `shell`.
  * @throws {RangeError} for a number out of range.
  */

@@ -1,6 +1,6 @@
 /**
- * A command in a process group of its own, so that it can be stopped together with the processes it has started. Windows
- * has no process groups: there, `taskkill /T` ends the command and what it has started, whatever the signal is.
+ * A command in a process group of its own, so that it can be stopped together with the processes it has started.
+ * Windows has no process groups: there, `taskkill /T` ends the command and what it has started, whatever the signal is.
  *
  * | state      | the command exits | `stop()`                                   | the group is empty | its time is up          |
  * |------------|-------------------|--------------------------------------------|--------------------|-------------------------|
@@ -88,7 +88,9 @@ export class ProcessGroup {
     return true;
   }
 
-  /** Zombies belong to the group until they are reaped, but do not run. While the command runs, nothing else matters. */
+  /**
+   * Zombies belong to the group until they are reaped, but do not run. While the command runs, nothing else matters.
+   */
   async #isRunning(): Promise<boolean> {
     if (!this.#send(0)) return false;
     const { pid = 0, exitCode, signalCode } = this.child;
@@ -127,8 +129,8 @@ export class ProcessGroup {
 }
 
 /**
- * The `stdio` of a command, with reopened pipes. libuv makes a pipe that is shared with this process blocking for both, and
- * then a reader that stalls would block the event loop at its next line of output.
+ * The `stdio` of a command, with reopened pipes. libuv makes a pipe that is shared with this process blocking for both,
+ * and then a reader that stalls would block the event loop at its next line of output.
  */
 function outputOf(given: StdioOptions = 'pipe'): { readonly stdio: StdioOptions; close(): void } {
   const entries = typeof given === 'string' ? ([given, given, given] as const) : given;
@@ -142,7 +144,10 @@ function outputOf(given: StdioOptions = 'pipe'): { readonly stdio: StdioOptions;
   return { stdio, close: () => opened.forEach((descriptor) => closeSync(descriptor)) };
 }
 
-/** Undefined if it is no pipe, or cannot be opened: it belongs to another user, its reader is gone, or there is no /proc. */
+/**
+ * Undefined if it is no pipe, or cannot be opened: it belongs to another user, its reader is gone, or there is no
+ * /proc.
+ */
 function reopenedPipe(descriptor: number): number | undefined {
   try {
     if (!fstatSync(descriptor).isFIFO()) return undefined;

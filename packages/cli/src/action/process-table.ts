@@ -48,8 +48,8 @@ export async function processesNamed(name: string): Promise<number[]> {
 }
 
 /**
- * Whether nothing but zombies is left of this group, which is not empty. Without an init process, as in most containers,
- * nobody reaps them. False if `/proc` does not show its processes.
+ * Whether nothing but zombies is left of this group, which is not empty. Without an init process, as in most
+ * containers, nobody reaps them. False if `/proc` does not show its processes.
  */
 export async function hasOnlyZombies(group: number): Promise<boolean> {
   const members = (await processes()).filter((each) => each.group === group);

@@ -1,10 +1,11 @@
 /**
- * Runs the actions for the newest update until they have succeeded. `core/scheduling/worker.ts` of the library has the states: it waits
- * for splay and cooldown, and retries after a backoff.
+ * Runs the actions for the newest update until they have succeeded. `core/scheduling/worker.ts` of the library has the
+ * states: it waits for splay and cooldown, and retries after a backoff.
  *
  * The check runs before each attempt that begins with the first action. If it fails, the update is rejected: nothing is
  * done until the next `trigger()`. With a check, an update that comes while an action runs is checked before the next
- * action: the run begins again, with both updates. No update is lost: one that was not handled successfully is merged into the next one.
+ * action: the run begins again, with both updates. No update is lost: one that was not handled successfully is merged
+ * into the next one.
  */
 import type { ComponentHandle, ComponentStatus, OperationMessage, PointMessages } from 'resilient-watcher';
 import {

@@ -34,8 +34,8 @@ const ENDING: readonly NodeJS.Signals[] = ['SIGINT', 'SIGKILL', 'SIGQUIT', 'SIGT
  * ended and its PID now belongs to another one, the run fails, as long as the PID file has not been replaced: known is
  * what ran at the start of the `ReloadAction`, and a process that was started later than the PID file was written is
  * another one.
- * @throws {TypeError} for anything but the name of a signal, or anything but one target; on Windows for a signal that the
- * system does not have.
+ * @throws {TypeError} for anything but the name of a signal, or anything but one target; on Windows for a signal that
+ * the system does not have.
  */
 export function signalAction(signal: NodeJS.Signals, target: SignalTarget): Action {
   if (!isSignal(signal))

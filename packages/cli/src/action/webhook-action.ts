@@ -68,8 +68,8 @@ const LONGEST_REASON = 300;
 const MOST_OF_ANSWER = 16_384;
 
 /**
- * Calls a URL with the update as its JSON body; any status from 200 to 299 is success. Redirects are not followed, so that
- * headers and update go nowhere else.
+ * Calls a URL with the update as its JSON body; any status from 200 to 299 is success. Redirects are not followed, so
+ * that headers and update go nowhere else.
  * @throws {TypeError} for an unknown or wrong option, an invalid URL, or two sources of `Authorization`.
  */
 export function webhookAction(options: WebhookActionOptions): Action {

@@ -6,8 +6,8 @@ import { finding, type Finding } from './finding.js';
 const MAX_NAMED = 5;
 
 /**
- * A Service named `app` sets `APP_PORT=tcp://…` in every pod of its namespace without `enableServiceLinks: false`. That is so
- * in most clusters and rarely hurts, so it is one finding for all pods.
+ * A Service named `app` sets `APP_PORT=tcp://…` in every pod of its namespace without `enableServiceLinks: false`. That
+ * is so in most clusters and rarely hurts, so it is one finding for all pods.
  */
 export function serviceLinks(pods: readonly Pod[], services: readonly Fields[]): Finding[] {
   const found = pods.flatMap((pod) => {

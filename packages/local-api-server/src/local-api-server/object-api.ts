@@ -1,4 +1,7 @@
-/** ConfigMaps, Secrets and pods of `v1`: lists, streaming lists and watches, in full or as metadata only; patches of pods. */
+/**
+ * ConfigMaps, Secrets and pods of `v1`: lists, streaming lists and watches, in full or as metadata only; patches of
+ * pods.
+ */
 import { randomUUID } from 'node:crypto';
 
 import type { Clock } from 'resilient-watcher';
