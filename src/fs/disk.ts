@@ -6,6 +6,8 @@
  * | on a local file system    | is made at once, unless another look of the same event has made it                |
  * | where a call may hang     | is awaited, after all others on the same mount; fails with ESTALE if the mount is |
  * |                           | replaced in the meantime (mounts.ts). What is not there is asked for again        |
+ * | a directory with          | is listed in the same way, because that takes a thread of Node.js's pool as long  |
+ * | thousands of entries      | as it would take the event loop                                                   |
  */
 import type { BigIntStats, Dirent } from 'node:fs';
 
@@ -103,8 +105,9 @@ export class Disk {
   }
 
   /** The entries of a directory with their kinds, in any order. */
-  list(path: string): Steps<readonly Dirent[] | undefined> {
-    return this.#ask(this.shared?.list, list, path);
+  list(path: string, { size }: Pick<BigIntStats, 'size'>): Steps<readonly Dirent[] | undefined> {
+    const isLarge = size > LARGE_DIRECTORY_BYTES;
+    return this.#ask(this.shared?.list, list, path, 0, undefined, isLarge || this.#mounts.mayHang(path));
   }
 
   /** Reads a file, which must not be a link. @param found the file at the path, if known. */
@@ -116,6 +119,7 @@ export class Disk {
    * Makes a call unless another look of the same event has made it.
    * @param known the answers so far.
    * @param maxBytes for `read`, like `found`.
+   * @param mayTakeLong so that it is awaited.
    */
   #ask<T>(
     known: Map<string, T> | undefined,
@@ -123,11 +127,11 @@ export class Disk {
     path: string,
     maxBytes = 0,
     found?: BigIntStats,
+    mayTakeLong = this.#mounts.mayHang(path),
   ): Steps<T | undefined> {
     const value = known?.get(path);
     if (value !== undefined) return wait(value);
-    if (this.#mounts.mayHang(path))
-      return this.#wait(known, path, () => call(this.#forms.soon, path, maxBytes, found));
+    if (mayTakeLong) return this.#wait(known, path, () => call(this.#forms.soon, path, maxBytes, found));
     try {
       const answer = run(call(this.#forms.now, path, maxBytes, found)) as T | undefined;
       if (answer !== undefined) known?.set(path, answer);
@@ -163,6 +167,9 @@ export class Disk {
  * file, so the answer is the same for a file that is replaced between these two requests.
  */
 const MAX_ASKED = 6;
+
+/** Some 5,000 short names: listing these takes the event loop 3 ms. */
+const LARGE_DIRECTORY_BYTES = 102_400n;
 
 /** One of the four calls. */
 type Lookup<T> = (

@@ -13,10 +13,11 @@
  */
 import type { BigIntStats, Dirent } from 'node:fs';
 
-import { nextSlice, type Steps } from '../core/scheduling/steps.js';
+import { nextSlice, slices, type Steps } from '../core/scheduling/steps.js';
 import { within } from './absolute-path.js';
 import type { Disk } from './disk.js';
 import { isSameInode } from './file-identity.js';
+import { isUserVisible } from './volume-layout.js';
 
 /** An entry of a directory. */
 export type Entry = Pick<Dirent, 'name' | 'isFile' | 'isDirectory' | 'isSymbolicLink'>;
@@ -27,45 +28,84 @@ const MAX_LISTINGS = 10;
 /**
  * The entries of a directory; undefined if there is none. Some of them may be gone by now.
  * @param before the entries that it had when it was last listed.
+ * @param directory its stat.
  */
 export function entriesOf(
   path: string,
   before: Iterable<string> | undefined,
+  directory: BigIntStats,
   disk: Disk,
 ): Steps<readonly Entry[] | undefined> {
-  return before ? listAgain(path, before, disk) : listAtFirst(path, disk);
+  return before ? listAgain(path, before, directory, disk) : listAtFirst(path, directory, disk);
 }
 
-function* listAtFirst(path: string, disk: Disk): Steps<readonly Entry[] | undefined> {
+function* listAtFirst(path: string, directory: BigIntStats, disk: Disk): Steps<readonly Entry[] | undefined> {
   const entries = new Map<string, Entry>();
   let listed: readonly Entry[] | undefined;
   let changedNs: bigint | undefined;
+  const slice = slices();
   for (let count = 1; count <= MAX_LISTINGS; count += 1) {
     const [known, knownNs] = [entries.size, changedNs];
-    listed = yield* (count === 1 ? disk : disk.afresh).list(path);
+    listed = yield* (count === 1 ? disk : disk.afresh).list(path, directory);
     if (!listed) return undefined;
-    for (const entry of listed) entries.set(entry.name, entry);
+    for (const entry of listed) {
+      yield* slice();
+      entries.set(entry.name, entry);
+    }
     changedNs = (yield* disk.afresh.lstat(path))?.mtimeNs;
     if (count > 1 && entries.size === known && changedNs === knownNs) break;
     yield* nextSlice();
   }
   if (listed?.length === entries.size) return listed;
-  for (const { name } of listed ?? []) entries.delete(name);
+  for (const { name } of listed ?? []) {
+    yield* slice();
+    entries.delete(name);
+  }
   return yield* withUnlisted(path, listed ?? [], [...entries.values()], disk);
 }
 
-function* listAgain(path: string, before: Iterable<string>, disk: Disk): Steps<readonly Entry[] | undefined> {
-  const listed = yield* disk.list(path);
+function* listAgain(
+  path: string,
+  before: Iterable<string>,
+  directory: BigIntStats,
+  disk: Disk,
+): Steps<readonly Entry[] | undefined> {
+  const listed = yield* disk.list(path, directory);
   if (!listed) return undefined;
-  const names = new Set(listed.map(({ name }) => name));
+  const names = yield* namesOf(listed);
   const others: Entry[] = [];
+  const slice = slices();
   for (const name of before) {
+    yield* slice();
     if (names.has(name)) continue;
-    yield* nextSlice();
     const stat = yield* disk.afresh.lstat(within(path, name));
     if (stat) others.push(Object.assign(stat, { name }));
   }
   return others.length === 0 ? listed : yield* withUnlisted(path, listed, others, disk);
+}
+
+/** The names of entries, in slices. */
+export function* namesOf(entries: readonly Entry[]): Steps<Set<string>> {
+  const names = new Set<string>();
+  const slice = slices();
+  for (const { name } of entries) {
+    yield* slice();
+    names.add(name);
+  }
+  return names;
+}
+
+/** Entries by what `isUserVisible` says of them, in slices. */
+export function* byVisibility(
+  entries: readonly Entry[],
+): Steps<{ readonly visible: readonly Entry[]; readonly hidden: readonly Entry[] }> {
+  const [visible, hidden]: [Entry[], Entry[]] = [[], []];
+  const slice = slices();
+  for (const entry of entries) {
+    yield* slice();
+    (isUserVisible(entry.name) ? visible : hidden).push(entry);
+  }
+  return { visible, hidden };
 }
 
 /** With these entries, unless the listing shows them in another spelling: a lookup may fold names, a listing never does. */
@@ -75,7 +115,12 @@ function* withUnlisted(
   others: readonly Entry[],
   disk: Disk,
 ): Steps<readonly Entry[]> {
-  const spellings = new Map(listed.map(({ name }) => [folded(name), name]));
+  const spellings = new Map<string, string>();
+  const slice = slices();
+  for (const { name } of listed) {
+    yield* slice();
+    spellings.set(folded(name), name);
+  }
   const all = [...listed];
   for (const other of others) {
     const spelling = spellings.get(folded(other.name));

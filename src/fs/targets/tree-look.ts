@@ -20,19 +20,19 @@ import type { BigIntStats } from 'node:fs';
 
 import { errnoOf, hasMoved, isExhausted } from '../../core/errors/errno.js';
 import { insidePath } from '../../core/ports/platform-path.js';
-import { nextSlice, type Steps } from '../../core/scheduling/steps.js';
+import { nextSlice, slices, type Steps } from '../../core/scheduling/steps.js';
 import { within } from '../absolute-path.js';
 import { MAX_ATTEMPTS, MOVED, type Moved } from '../attempts.js';
 import { directoriesAbove, type ConsultedDirectory } from '../consulted.js';
 import type { Disk } from '../disk.js';
 import { identityOf, inodeOf, timestampsAreReliable, isUnchanged } from '../file-identity.js';
-import { entriesOf, isFolded, type Entry } from '../listing.js';
+import { byVisibility, entriesOf, isFolded, namesOf, type Entry } from '../listing.js';
 import { VERIFIED_AT_ONCE } from '../observation.js';
 import { isInRevision, joinWays, resolve, wereRetargeted } from '../resolve.js';
 import { FileSnapshot } from '../snapshot.js';
 import { readingError } from '../target-error.js';
 import { childOf, nameOf } from '../tree-scope.js';
-import { DATA_LINK, isUserVisible } from '../volume-layout.js';
+import { DATA_LINK } from '../volume-layout.js';
 import { fileAt, unreadFile, type FilePlace, type FileWanted } from './file.js';
 import type { TreeDirectory, TreeLookOptions, TreeNodes, Visited } from './tree-nodes.js';
 import type { TreeVisits } from './tree-visits.js';
@@ -123,7 +123,7 @@ export class TreeLook {
       return;
     }
     if (key !== '' && scope.leavesOut(key)) {
-      this.#nodes.remove(key);
+      yield* this.#nodes.clear(key);
       return;
     }
     const path = parent ? within(parent.path, nameOf(key)) : root.path;
@@ -137,7 +137,7 @@ export class TreeLook {
         parent?.names.has(nameOf(key)) === false &&
         (yield* isFolded(parent.path, nameOf(key), stat, disk))
       ) {
-        this.#nodes.remove(key);
+        yield* this.#nodes.clear(key);
         this.#visits.relist(parent.key);
         return;
       }
@@ -186,7 +186,7 @@ export class TreeLook {
       this.#visits.moved(key);
       return true;
     }
-    this.#nodes.removeDirectory(key);
+    yield* this.#nodes.clearDirectory(key);
     this.#nodes.setFile(key, file);
     this.#nodes.name(key);
     return isRead;
@@ -236,7 +236,7 @@ export class TreeLook {
       seenAt = disk.clock.monotonic();
       if (stat && this.#nodes.isAlias(key, identityOf(stat), visited.isLinked)) return;
       const before = known?.volume ? [DATA_LINK] : known?.names;
-      entries = stat?.isDirectory() ? yield* entriesOf(path, before, disk) : undefined;
+      entries = stat?.isDirectory() ? yield* entriesOf(path, before, stat, disk) : undefined;
     } catch (error) {
       this.#unreadable(key, path, error);
       return;
@@ -244,27 +244,26 @@ export class TreeLook {
     if (!stat || !entries) {
       if (key === '') return MOVED;
       this.#visits.gone(key, path);
-      this.#nodes.removeDirectory(key);
+      yield* this.#nodes.clearDirectory(key);
       return;
     }
-    const isVolume = isRecursive && entries.some(isDataLink);
-    if (!isRecursive && (yield* looksLikeVolume(path, entries, disk))) return 'gap';
-    const visible = entries.filter(({ name }) => isUserVisible(name));
-    const isGap = isRecursive && isVolumeInGap(entries);
-    const isHiding =
-      visible.length < entries.length && (!isRecursive || isVolume || isGap || known?.isHiding === true);
+    const { visible, hidden } = yield* byVisibility(entries);
+    const isVolume = isRecursive && hidden.some(isDataLink);
+    if (!isRecursive && (yield* looksLikeVolume(path, visible, hidden, disk))) return 'gap';
+    const isGap = isRecursive && isVolumeInGap(hidden);
+    const isHiding = hidden.length > 0 && (!isRecursive || isVolume || isGap || known?.isHiding === true);
     const shown = isHiding ? visible : entries;
-    const names = new Set(isVolume ? known?.names : shown.map(({ name }) => name));
+    const names = isVolume ? new Set(known?.names) : yield* namesOf(shown);
     if (known?.volume && !isVolume) this.#visits.visitLinksThrough(path);
-    if (!isVolume !== !known?.volume) this.#nodes.removeDirectory(key);
+    if (!isVolume !== !known?.volume) yield* this.#nodes.clearDirectory(key);
     else yield* this.#nodes.keep(key, names);
     this.#nodes.setReadable(key);
     this.#listed.add(key);
     this.#setDirectory({ ...visited, stat }, { names, isHiding, isVolume, seenAt });
     if (isVolume) this.#volumes.push({ ...visited, stat });
-    else this.#visitListed(key, shown);
+    else yield* this.#visitListed(key, shown);
     // In the gap of a swap, its links must not be read through the revision that is published meanwhile.
-    if (isHiding && !entries.some(({ name }) => name === DATA_LINK))
+    if (isHiding && !hidden.some(({ name }) => name === DATA_LINK))
       this.#visits.followed(key, visited.way.links, within(path, DATA_LINK));
     return;
   }
@@ -279,20 +278,19 @@ export class TreeLook {
       ? (known?.volume ?? new KnownVolume(within(options.path, key), options))
       : undefined;
     const since = known && isUnchanged(known.inode, stat) ? known.since : seenAt;
-    const stamp = {
-      inode: inodeOf(stat),
-      since,
-      timestampsAreReliable: timestampsAreReliable(since, seenAt),
-    };
-    const identity = identityOf(stat);
-    this.#nodes.setDirectory({ key, path, way, identity, ...stamp, isLinked, names, isHiding, volume });
+    const reliable = timestampsAreReliable(since, seenAt);
+    const stamp = { inode: inodeOf(stat), since, timestampsAreReliable: reliable };
+    const place = { key, path, way, identity: identityOf(stat), isLinked };
+    this.#nodes.setDirectory({ ...place, ...stamp, names, isHiding, volume });
   }
 
   /** In a large directory, files with known names are visited only for hints, and in turn by resyncs. */
-  #visitListed(key: string, entries: readonly Entry[]): void {
+  *#visitListed(key: string, entries: readonly Entry[]): Steps<void> {
     const isPartial =
       this.#look.extent !== 'all' && entries.length > VERIFIED_AT_ONCE && !this.#visits.isRelisted(key);
+    const slice = slices();
     for (const entry of entries) {
+      yield* slice();
       const child = childOf(key, entry.name);
       if (!isPartial || !entry.isFile() || !this.#nodes.files.has(child)) this.#visits.visit(child);
     }
@@ -334,7 +332,7 @@ export class TreeLook {
         const path = insidePath(shown);
         this.#unreadable(key, path, cause);
         directories = [...directories, ...(yield* directoriesAbove(path, disk.afresh))];
-      } else this.#nodes.remove(key);
+      } else yield* this.#nodes.clear(key);
     } finally {
       this.#nodes.setLink(key, directories);
     }

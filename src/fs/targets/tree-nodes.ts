@@ -2,7 +2,7 @@
 
 import { dirname, insidePath } from '../../core/ports/platform-path.js';
 import type { WatchedDirectory } from '../../core/ports/watch-backend.js';
-import { nextSlice, type Steps } from '../../core/scheduling/steps.js';
+import { nextSlice, slices, type Steps } from '../../core/scheduling/steps.js';
 import { mergeDirectories, type ConsultedDirectory } from '../consulted.js';
 import { ReadTotals, type Kept, type ReadLimits } from '../read-limits.js';
 import type { Inode } from '../file-identity.js';
@@ -62,6 +62,8 @@ export interface TreeDirectory {
   /** Its files if it is a volume, which shows only its keys. */
   readonly volume: KnownVolume | undefined;
 }
+
+const NO_NAMES: ReadonlySet<string> = new Set();
 
 /** The nodes of a tree. */
 export class TreeNodes {
@@ -228,14 +230,23 @@ export class TreeNodes {
   /** Removes an entry with everything below it, in slices: there may be much. */
   *clear(key: string): Steps<void> {
     yield* nextSlice();
-    for (const name of this.directories.get(key)?.names ?? []) yield* this.clear(childOf(key, name));
+    yield* this.keep(key, NO_NAMES);
     this.remove(key);
+  }
+
+  /** The same of a directory. */
+  *clearDirectory(key: string): Steps<void> {
+    yield* this.keep(key, NO_NAMES);
+    this.removeDirectory(key);
   }
 
   /** Removes the entries that a directory no longer has. */
   *keep(key: string, names: ReadonlySet<string>): Steps<void> {
-    for (const name of this.directories.get(key)?.names ?? [])
+    const slice = slices();
+    for (const name of this.directories.get(key)?.names ?? []) {
+      yield* slice();
       if (!names.has(name)) yield* this.clear(childOf(key, name));
+    }
   }
 
   removeLink(key: string): void {

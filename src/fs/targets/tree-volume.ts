@@ -1,6 +1,6 @@
 /** A volume among listed directories: how it is recognized, and its keys in a tree, those of its revision (volume.ts). */
 import { errnoOf, hasMoved, isExhausted } from '../../core/errors/errno.js';
-import { nextSlice, type Steps } from '../../core/scheduling/steps.js';
+import { slices, type Steps } from '../../core/scheduling/steps.js';
 import { within } from '../absolute-path.js';
 import { MOVED } from '../attempts.js';
 import { directoriesAbove } from '../consulted.js';
@@ -8,7 +8,7 @@ import type { Disk } from '../disk.js';
 import type { Entry } from '../listing.js';
 import { readingError } from '../target-error.js';
 import { childOf } from '../tree-scope.js';
-import { DATA_LINK, isRevisionName, isUserVisible, KUBELET_PENDING_LINK } from '../volume-layout.js';
+import { DATA_LINK, isRevisionName, KUBELET_PENDING_LINK } from '../volume-layout.js';
 import type { TreeDirectory, TreeLookOptions, Visited } from './tree-nodes.js';
 import type { TreeVisits } from './tree-visits.js';
 import { publishedIn, type KnownVolume, type VolumeReading } from './volume.js';
@@ -17,21 +17,26 @@ export function isDataLink(entry: Entry): boolean {
   return entry.name === DATA_LINK && entry.isSymbolicLink();
 }
 
-/** Whether a directory is a volume without its `..data`, as in the gap of a swap. */
-export function isVolumeInGap(entries: readonly Entry[]): boolean {
-  if (entries.some(({ name }) => name === DATA_LINK)) return false;
-  return entries.some(
+/** Whether a directory is a volume without its `..data`, as in the gap of a swap. @param hidden see `isUserVisible`. */
+export function isVolumeInGap(hidden: readonly Entry[]): boolean {
+  if (hidden.some(({ name }) => name === DATA_LINK)) return false;
+  return hidden.some(
     (entry) => entry.name === KUBELET_PENDING_LINK || (isRevisionName(entry.name) && entry.isDirectory()),
   );
 }
 
 /** Whether a directory is or was a volume: its keys lead to `..data`, or it has no file of its own. */
-export function* looksLikeVolume(path: string, entries: readonly Entry[], disk: Disk): Steps<boolean> {
-  if (entries.some(isDataLink)) return true;
-  const shown = entries.filter(({ name }) => isUserVisible(name));
-  if (isVolumeInGap(entries) && shown.every((entry) => entry.isDirectory())) return true;
+export function* looksLikeVolume(
+  path: string,
+  shown: readonly Entry[],
+  hidden: readonly Entry[],
+  disk: Disk,
+): Steps<boolean> {
+  if (hidden.some(isDataLink)) return true;
+  if (isVolumeInGap(hidden) && shown.every((entry) => entry.isDirectory())) return true;
+  const slice = slices();
   for (const entry of shown) {
-    yield* nextSlice();
+    yield* slice();
     const target = entry.isSymbolicLink() ? yield* disk.readlink(within(path, entry.name)) : undefined;
     if (target?.startsWith(`${DATA_LINK}/`)) return true;
   }

@@ -16,7 +16,7 @@
  */
 import type { BigIntStats } from 'node:fs';
 
-import { nextSlice, type Steps } from '../../core/scheduling/steps.js';
+import { nextSlice, slices, type Steps } from '../../core/scheduling/steps.js';
 import type { WatchedDirectory } from '../../core/ports/watch-backend.js';
 import { within } from '../absolute-path.js';
 import { MOVED, type Moved } from '../attempts.js';
@@ -238,10 +238,12 @@ function* readRevision(
     yield* nextSlice();
     const directory = below === '' ? revision.path : within(revision.path, below.slice(0, -1));
     const stat = yield* disk.lstat(directory);
-    const entries = stat?.isDirectory() ? yield* disk.list(directory) : undefined;
+    const entries = stat?.isDirectory() ? yield* disk.list(directory, stat) : undefined;
     if (!stat || !entries) return MOVED;
     listed.set(directory, inodeOf(stat));
+    const slice = slices();
     for (const entry of entries) {
+      yield* slice();
       if (below === '' && !isUserVisible(entry.name)) continue;
       const key = `${below}${entry.name}`;
       const found = { path: within(path, key), realPath: within(directory, entry.name) };

@@ -15,6 +15,9 @@ const FORMATS: Readonly<Record<Kind, number>> = {
 export const SET_GROUP = 0o2000;
 export const STICKY = 0o1000;
 
+/** The size of a directory, for each so many of its entries, as ext4 has it. */
+const [DIRECTORY_BYTES, ENTRIES] = [4096, 200];
+
 const EMPTY: Buffer = Buffer.alloc(0);
 
 /** What the disk holds of an inode. The rest is in memory only. */
@@ -65,7 +68,7 @@ export class Inode {
   }
 
   get size(): number {
-    if (this.kind === 'directory') return 4096;
+    if (this.kind === 'directory') return DIRECTORY_BYTES * Math.ceil((this.entries.size + 1) / ENTRIES);
     if (this.leadsTo) return 0;
     return this.kind === 'link' ? Buffer.byteLength(this.target) : this.bytes.length;
   }
