@@ -27,6 +27,7 @@ export const SECTIONS = [
       'docs/config.md',
       'docs/tokens.md',
       'docs/kubernetes.md',
+      'docs/operators.md',
       'docs/atomic-writes.md',
       'docs/recipes.md',
       'docs/frameworks.md',

@@ -12,7 +12,7 @@ export {
   type MintOptions,
   type ReceivedRequest,
 } from './local-api-server.js';
-export type { ApiObject, ObjectResource, StoredObject } from './local-api-server/object-api.js';
+export type { ApiObject, StoredObject } from './local-api-server/object-store.js';
 export {
   podCertificateFiles,
   trustBundleFile,

@@ -7,13 +7,10 @@ import { systemClock, type Clock, type TokenAnswer } from 'resilient-watcher';
 import type { CertificateSigner } from './certificate-signer.js';
 import { failure, type ApiAnswer } from './local-api-server/api-answer.js';
 import { CertificateApi, type PodCertificateOutcome } from './local-api-server/certificate-api.js';
-import {
-  ObjectApi,
-  type ApiObject,
-  type ObjectResource,
-  type StoredObject,
-} from './local-api-server/object-api.js';
+import { ObjectApi } from './local-api-server/object-api.js';
+import { ObjectStore, type ApiObject, type StoredObject } from './local-api-server/object-store.js';
 import { parseBody } from './local-api-server/request-body.js';
+import { apiVersionOf, resourceNamed } from './local-api-server/resources.js';
 import {
   createServerCertificates,
   firstServerCertificates,
@@ -78,11 +75,11 @@ const KEEP_ALIVE_MS = 90_000;
 const PUBLIC_PATHS = ['/version', '/healthz', '/livez', '/readyz'];
 
 /**
- * The parts of a Kubernetes API server that deal with ServiceAccount tokens, with the certificates of pods
- * (PodCertificateRequest, ClusterTrustBundle; JSON only), and with what pods mount (list and watch of ConfigMaps, Secrets
- * and pods, patches of the metadata of pods), on a real HTTPS socket of the loopback interface: TokenRequest, TokenReview,
- * SelfSubjectReview, ServiceAccounts and discovery, enough for `@kubernetes/client-node` and `kubectl`. It accepts the bearer tokens it minted and no others. Every user may do
- * everything except what `forbid()` forbids.
+ * A Kubernetes API server without controllers, on a real HTTPS socket of the loopback interface: objects of any resource, by
+ * their paths, that are created, read, updated, patched, deleted, listed and watched; TokenRequest, TokenReview,
+ * SelfSubjectReview; PodCertificateRequest and ClusterTrustBundle; discovery. It is enough for `@kubernetes/client-node` and
+ * `kubectl`, in JSON. It accepts the bearer tokens it minted and no others. Every user may do everything except what
+ * `forbid()` forbids. Nothing is validated against a schema, no server-side apply is served, and owners are not followed.
  *
  * ```ts
  * const server = await LocalApiServer.start();
@@ -100,6 +97,7 @@ export class LocalApiServer {
   readonly #api: ServiceAccountApi;
   readonly #certificateApi: CertificateApi;
   readonly #objectApi: ObjectApi;
+  readonly #store: ObjectStore;
   readonly #script: ApiFault[] = [];
   readonly #requests: ReceivedRequest[] = [];
   /** Includes those without a complete TLS handshake, which the server does not count among its connections. */
@@ -113,11 +111,12 @@ export class LocalApiServer {
     authority: TokenAuthority,
     certificates: ServerCertificates,
   ) {
-    this.#certificateApi = new CertificateApi(clock);
-    this.#objectApi = new ObjectApi(clock);
+    this.#store = new ObjectStore(clock);
+    this.#certificateApi = new CertificateApi(clock, this.#store);
+    this.#objectApi = new ObjectApi(clock, this.#store);
     this.#port = port;
     this.#authority = authority;
-    this.#api = new ServiceAccountApi(authority);
+    this.#api = new ServiceAccountApi(authority, this.#store);
     this.#certificates = certificates;
     const { certificate: cert, key } = certificates;
     this.#server = createServer({ cert, key, keepAliveTimeout: KEEP_ALIVE_MS }, (request, response) => {
@@ -227,22 +226,33 @@ export class LocalApiServer {
     this.#certificateApi.removeTrustBundle(name);
   }
 
-  /** Creates or replaces a ConfigMap, a Secret or a pod. */
-  putObject(resource: ObjectResource, object: ApiObject): StoredObject {
-    return this.#objectApi.put(resource, object);
+  /**
+   * Creates or replaces an object, with its status, whatever its version.
+   * @param resource as kubectl writes it: `pods`, `leases.v1.coordination.k8s.io`, `widgets.v1.example.org`.
+   * @throws {TypeError} for another form of a resource.
+   */
+  putObject(resource: string, object: ApiObject): StoredObject {
+    const { namespace } = object.metadata;
+    const found = resourceNamed(this.#store, resource, namespace !== undefined);
+    return this.#store.put(found.name, { apiVersion: apiVersionOf(found), kind: found.kind, ...object });
   }
 
-  deleteObject(resource: ObjectResource, namespace: string, name: string): void {
-    this.#objectApi.delete(resource, namespace, name);
+  /**
+   * Deletes an object at once, whatever its finalizers.
+   * @param namespace empty: it is in no namespace.
+   */
+  deleteObject(resource: string, namespace: string, name: string): void {
+    this.#store.delete(resourceNamed(this.#store, resource, namespace !== '').name, namespace, name);
   }
 
-  getObject(resource: ObjectResource, namespace: string, name: string): StoredObject | undefined {
-    return this.#objectApi.get(resource, namespace, name);
+  /** @param namespace empty: it is in no namespace. */
+  getObject(resource: string, namespace: string, name: string): StoredObject | undefined {
+    return this.#store.get(resourceNamed(this.#store, resource, namespace !== '').name, namespace, name);
   }
 
   /** Forgets all changes so far: open watches, and new ones from an older version, are 410 Gone. */
   expireWatches(): void {
-    this.#objectApi.expireWatches();
+    this.#store.forget();
   }
 
   /** Rotates the signing key: tokens that were minted before are refused from now on. */
@@ -348,19 +358,26 @@ export class LocalApiServer {
     const isPublic = PUBLIC_PATHS.includes(path);
     if (!call.user && !isPublic) return failure(401, 'Unauthorized');
     if (isPublic && path !== '/version') return { status: 200, body: 'ok' };
+    const { url = '', headers } = request;
+    const { accept = '', 'content-type': contentType = '' } = headers;
     const bytes = await bytesOf(request);
     if (!bytes) return failure(413, `the body of the request has more than ${MAX_BODY_BYTES} bytes`);
+    if (contentType.includes('apply-patch')) {
+      return failure(
+        415,
+        'server-side apply is not served by the LocalApiServer; send a merge patch or an update',
+      );
+    }
     let body: unknown;
     try {
       body = parseBody(bytes);
     } catch {
       return failure(400, 'the body of the request is neither JSON nor protobuf');
     }
-    const { url = '', headers } = request;
-    const query = new URLSearchParams(url.split('?')[1]);
+    const asked = { method, path, query: new URLSearchParams(url.split('?')[1]), accept, contentType, body };
     return (
-      this.#certificateApi.answer({ method, path, body }) ??
-      this.#objectApi.answer({ method, path, query, accept: headers.accept ?? '', body }) ??
+      this.#certificateApi.answer(asked, (created) => this.#objectApi.answer(created)) ??
+      this.#objectApi.answer(asked) ??
       this.#api.answer({ method, path, user, body })
     );
   }
@@ -377,7 +394,7 @@ function pathOf(url: string): string {
 function answerOf(fault: ApiFault): ApiAnswer | 'stuck' | 'reset' {
   switch (fault.kind) {
     case 'throttled':
-      return failure(429, 'too many requests, please try again later', fault.retryAfterSeconds);
+      return failure(429, 'too many requests, please try again later', fault);
     case 'unavailable':
       return failure(503, 'the server is currently unable to handle the request');
     case 'status':

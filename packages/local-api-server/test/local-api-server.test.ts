@@ -5,7 +5,7 @@ import { connect as connectPlain } from 'node:net';
 import { connect } from 'node:tls';
 import { join } from 'node:path';
 
-import { AuthenticationV1Api, CoreV1Api, KubeConfig } from '@kubernetes/client-node';
+import { AuthenticationV1Api, CoreV1Api } from '@kubernetes/client-node';
 import { decodeJwt } from 'jose';
 import { LocalApiServer, type LocalApiServerOptions } from '@resilient-watcher/local-api-server';
 import { FakeClock } from 'resilient-watcher/testing';
@@ -13,6 +13,7 @@ import { expect, onTestFinished, test } from 'vitest';
 
 import { isInstalled, run } from '../../../test/support/command.js';
 import { temporaryDirectory } from '../../../test/support/temporary-directory.js';
+import { kubeConfigOf } from './support/kube-config.js';
 
 const HOUR_MS = 3_600_000;
 const builder = { name: 'builder', namespace: 'ci' };
@@ -22,16 +23,6 @@ async function startServer(options?: LocalApiServerOptions): Promise<LocalApiSer
   onTestFinished(() => server.close());
   server.addServiceAccount('ci', 'builder');
   return server;
-}
-
-function kubeConfigOf(server: LocalApiServer, token: string): KubeConfig {
-  const kubeConfig = new KubeConfig();
-  const caData = Buffer.from(server.caPem).toString('base64');
-  kubeConfig.loadFromClusterAndUser(
-    { name: 'local', server: server.url, caData, skipTLSVerify: false },
-    { name: 'me', token },
-  );
-  return kubeConfig;
 }
 
 function whoAmI(server: LocalApiServer, token: string): Promise<unknown> {

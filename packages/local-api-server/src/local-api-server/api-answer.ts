@@ -1,3 +1,5 @@
+import { apiVersionOf, type Resource } from './resources.js';
+
 /** Responses of the API server. */
 export interface ApiAnswer {
   readonly status: number;
@@ -26,46 +28,44 @@ const REASONS: Readonly<Record<number, string>> = {
 };
 
 /** A failure as a `metav1.Status`. */
-export function failure(status: number, message: string, retryAfterSeconds?: number): ApiAnswer {
+export function failure(
+  status: number,
+  message: string,
+  { reason = REASONS[status] ?? 'Unknown', details, retryAfterSeconds }: FailureOptions = {},
+): ApiAnswer {
+  const more = retryAfterSeconds === undefined ? details : { ...details, retryAfterSeconds };
   const body = {
     kind: 'Status',
     apiVersion: 'v1',
     metadata: {},
     status: 'Failure',
     message,
-    reason: REASONS[status] ?? 'Unknown',
-    ...(retryAfterSeconds !== undefined && { details: { retryAfterSeconds } }),
+    reason,
+    ...(more && { details: more }),
     code: status,
   };
   if (retryAfterSeconds === undefined) return { status, body };
   return { status, body, headers: { 'retry-after': String(retryAfterSeconds) } };
 }
 
+interface FailureOptions {
+  /** Default: that of the status. */
+  readonly reason?: string;
+  readonly details?: object;
+  readonly retryAfterSeconds?: number;
+}
+
 const AUTHENTICATION = 'authentication.k8s.io';
-const CERTIFICATES = 'certificates.k8s.io';
+const AUTHORIZATION = 'authorization.k8s.io';
 
-const READ = ['get', 'list'];
-const FOLLOW = [...READ, 'watch'];
+const VERBS = ['create', 'delete', 'deletecollection', 'get', 'list', 'patch', 'update', 'watch'];
 
-/** The resources by the path of their document: the name, the kind, the verbs, and whether they are in namespaces. */
-const RESOURCES: Readonly<
-  Record<string, readonly (readonly [name: string, kind: string, verbs: string[], namespaced?: boolean])[]>
-> = {
-  '/api/v1': [
-    ['serviceaccounts', 'ServiceAccount', READ, true],
-    ['configmaps', 'ConfigMap', FOLLOW, true],
-    ['secrets', 'Secret', FOLLOW, true],
-    ['pods', 'Pod', [...FOLLOW, 'patch'], true],
-  ],
-  [`/apis/${AUTHENTICATION}/v1`]: [
-    ['tokenreviews', 'TokenReview', ['create']],
-    ['selfsubjectreviews', 'SelfSubjectReview', ['create']],
-  ],
-  [`/apis/${CERTIFICATES}/v1`]: [
-    ['podcertificaterequests', 'PodCertificateRequest', ['create', ...READ], true],
-    ['clustertrustbundles', 'ClusterTrustBundle', READ],
-  ],
-};
+/** Resources that are not stored: group, plural, kind. */
+const REVIEWS = [
+  [AUTHENTICATION, 'tokenreviews', 'TokenReview'],
+  [AUTHENTICATION, 'selfsubjectreviews', 'SelfSubjectReview'],
+  [AUTHORIZATION, 'selfsubjectaccessreviews', 'SelfSubjectAccessReview'],
+];
 
 /** A resource of `v1` whose objects are of another group. */
 const TOKEN_REQUEST = {
@@ -79,20 +79,34 @@ const TOKEN_REQUEST = {
 };
 
 /** The discovery documents by path; without a TokenRequest API they do not list it. */
-export function discovery(path: string, hasTokenRequest: boolean): unknown {
-  const groups = [AUTHENTICATION, CERTIFICATES].map((name) => {
-    const version = { groupVersion: `${name}/v1`, version: 'v1' };
-    return { name, versions: [version], preferredVersion: version };
-  });
+export function discovery(path: string, listed: readonly Resource[], hasTokenRequest: boolean): unknown {
   if (path === '/version') return { major: '1', minor: '34', gitVersion: 'v1.34.0', platform: 'linux/amd64' };
   if (path === '/api') return { kind: 'APIVersions', versions: ['v1'], serverAddressByClientCIDRs: [] };
-  if (path === '/apis') return { kind: 'APIGroupList', apiVersion: 'v1', groups };
-  const group = groups.find(({ name }) => path === `/apis/${name}`);
-  if (group) return { kind: 'APIGroup', apiVersion: 'v1', ...group };
-  const listed = RESOURCES[path]?.map(([name, kind, verbs, namespaced = false]): object => {
-    return { name, singularName: '', namespaced, kind, verbs };
+  const resources = [
+    ...listed.flatMap(({ group, version, plural: name, kind, isNamespaced: namespaced, hasStatus }) => {
+      const described = { group, version, name, singularName: '', namespaced, kind, verbs: VERBS };
+      const status = { ...described, name: `${name}/status`, verbs: ['get', 'patch', 'update'] };
+      return hasStatus ? [described, status] : [described];
+    }),
+    ...REVIEWS.map(([group = '', name = '', kind = '']) => {
+      return { group, version: 'v1', name, singularName: '', namespaced: false, kind, verbs: ['create'] };
+    }),
+  ];
+  const groups = [...new Set(resources.map(({ group }) => group))].sort().map((name) => {
+    const versions = new Set(resources.filter(({ group }) => group === name).map(({ version }) => version));
+    const all = [...versions].map((version) => ({ groupVersion: `${name}/${version}`, version }));
+    return { name, versions: all, preferredVersion: all[0] };
   });
-  if (path === '/api/v1' && hasTokenRequest) listed?.push(TOKEN_REQUEST);
+  if (path === '/apis') {
+    return { kind: 'APIGroupList', apiVersion: 'v1', groups: groups.filter(({ name }) => name !== '') };
+  }
+  const group = groups.find(({ name }) => name !== '' && path === `/apis/${name}`);
+  if (group) return { kind: 'APIGroup', apiVersion: 'v1', ...group };
+  const isHere = (each: (typeof resources)[number]): boolean =>
+    path === `/${each.group === '' ? 'api' : 'apis'}/${apiVersionOf(each)}`;
+  const here: object[] = resources.filter(isHere).map(({ group: _, version: __, ...rest }) => rest);
+  if (here.length === 0) return undefined;
+  if (path === '/api/v1' && hasTokenRequest) here.push(TOKEN_REQUEST);
   const groupVersion = path.replace(/^\/apis?\//, '');
-  return listed && { kind: 'APIResourceList', apiVersion: 'v1', groupVersion, resources: listed };
+  return { kind: 'APIResourceList', apiVersion: 'v1', groupVersion, resources: here };
 }

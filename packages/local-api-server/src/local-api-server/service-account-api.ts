@@ -1,6 +1,6 @@
-import { randomUUID } from 'node:crypto';
-
 import { discovery, failure, type ApiAnswer } from './api-answer.js';
+import type { ObjectStore } from './object-store.js';
+import { listedResources } from './resources.js';
 import { ISSUER, type Account, type TokenAuthority, type User } from './token-authority.js';
 
 /** A request whose sender is known. */
@@ -16,54 +16,52 @@ const SHORTEST_SECONDS = 600;
 const LONGEST_SECONDS = 2 ** 32;
 const DEFAULT_SECONDS = 3_600;
 
-const ACCOUNT_PATH = /^\/api\/v1\/namespaces\/([^/]+)\/serviceaccounts(?:\/([^/]+?))?(\/token)?$/;
+const ACCOUNTS = 'serviceaccounts';
+const TOKEN_PATH = /^\/api\/v1\/namespaces\/([^/]+)\/serviceaccounts\/([^/]+)\/token$/;
 
-/** Serves ServiceAccounts, their tokens, and reviews of tokens. */
+/** Serves the tokens of ServiceAccounts, reviews, and discovery. */
 export class ServiceAccountApi {
   /** Whether there is a TokenRequest API; if not, it answers 404 and the discovery document does not list it. */
   hasTokenRequest = true;
   /** Subjects that may not request tokens. */
   readonly forbidden = new Set<string>();
-  readonly #accounts = new Map<string, Account>();
+  readonly #store: ObjectStore;
   readonly #authority: TokenAuthority;
 
-  constructor(authority: TokenAuthority) {
+  constructor(authority: TokenAuthority, store: ObjectStore) {
     this.#authority = authority;
+    this.#store = store;
   }
 
   add(namespace: string, name: string): Account {
-    const key = `${namespace}/${name}`;
-    const account = this.#accounts.get(key) ?? { namespace, name, uid: randomUUID() };
-    this.#accounts.set(key, account);
-    return account;
+    return (
+      this.#find(namespace, name) ??
+      (this.#store.put(ACCOUNTS, { apiVersion: 'v1', kind: 'ServiceAccount', metadata: { namespace, name } })
+        .metadata as Account)
+    );
   }
 
   delete(namespace: string, name: string): void {
-    this.#accounts.delete(`${namespace}/${name}`);
+    this.#store.delete(ACCOUNTS, namespace, name);
   }
 
   async answer(call: ApiCall): Promise<ApiAnswer> {
     const { method, path } = call;
-    const document = method === 'GET' ? discovery(path, this.hasTokenRequest) : undefined;
+    const document =
+      method === 'GET' ? discovery(path, listedResources(this.#store), this.hasTokenRequest) : undefined;
     if (document) return { status: 200, body: document };
     if (path === '/apis/authentication.k8s.io/v1/tokenreviews') return this.#reviewToken(call);
     if (path === '/apis/authentication.k8s.io/v1/selfsubjectreviews') return reviewSelf(call);
-    const [, namespace, name, token] = ACCOUNT_PATH.exec(path) ?? [];
-    if (namespace === undefined || (token && !this.hasTokenRequest)) {
+    if (path === '/apis/authorization.k8s.io/v1/selfsubjectaccessreviews') return reviewAccess(call);
+    const [, namespace, name] = TOKEN_PATH.exec(path) ?? [];
+    if (namespace === undefined || name === undefined || !this.hasTokenRequest) {
       return failure(404, 'the server could not find the requested resource');
     }
-    return token ? this.#requestToken(call, namespace, name ?? '') : this.#read(namespace, name);
+    return this.#requestToken(call, namespace, name);
   }
 
-  #read(namespace: string, name: string | undefined): ApiAnswer {
-    if (name === undefined) {
-      const items = [...this.#accounts.values()].filter((account) => account.namespace === namespace);
-      const list = { kind: 'ServiceAccountList', apiVersion: 'v1', metadata: { resourceVersion: '1' } };
-      return { status: 200, body: { ...list, items: items.map((metadata) => ({ metadata })) } };
-    }
-    const metadata = this.#accounts.get(`${namespace}/${name}`);
-    if (!metadata) return notFound(name);
-    return { status: 200, body: { kind: 'ServiceAccount', apiVersion: 'v1', metadata } };
+  #find(namespace: string, name: string): Account | undefined {
+    return this.#store.get(ACCOUNTS, namespace, name)?.metadata as Account | undefined;
   }
 
   async #requestToken({ method, user, body }: ApiCall, namespace: string, name: string): Promise<ApiAnswer> {
@@ -75,8 +73,8 @@ export class ServiceAccountApi {
           `"serviceaccounts/token" in API group "" in the namespace "${namespace}"`,
       );
     }
-    const account = this.#accounts.get(`${namespace}/${name}`);
-    if (!account) return notFound(name);
+    const account = this.#find(namespace, name);
+    if (!account) return failure(404, `serviceaccounts "${name}" not found`);
     const { spec } = Object(body) as { spec?: unknown };
     if (!isTokenRequestSpec(spec)) return failure(400, 'the body is not a TokenRequest');
     const boundObject = spec.boundObjectRef ?? undefined;
@@ -155,6 +153,9 @@ function reviewSelf({ user }: ApiCall): ApiAnswer {
   return { status: 201, body: { ...review, status: { userInfo: user } } };
 }
 
-function notFound(name: string): ApiAnswer {
-  return failure(404, `serviceaccounts "${name}" not found`);
+/** Every user may do everything. */
+function reviewAccess({ body }: ApiCall): ApiAnswer {
+  const review = { kind: 'SelfSubjectAccessReview', apiVersion: 'authorization.k8s.io/v1', metadata: {} };
+  const { spec } = Object(body) as { spec?: unknown };
+  return { status: 201, body: { ...review, spec, status: { allowed: true } } };
 }
