@@ -133,7 +133,12 @@ function laptop({ home, links, latenciesMs, edits, habits }: Laptop): Kind {
     const root = `${choices.oneOf([home, ...links])}/d`;
     const names = home.split('/').slice(1);
     directories(world, ...names.map((_, at) => `/${names.slice(0, at + 1).join('/')}`), `${home}/d`);
-    for (const link of links) machine.process().fs.symlinkSync(home.slice(1), link);
+    for (const link of links) {
+      machine.process().fs.symlinkSync(home.slice(1), link);
+      // It is as old as the system, so that no clock is set back to before it.
+      const entry = machine.root.entry.inode.find(link.slice(1));
+      if (entry) entry.inode.mtimeNs = entry.inode.ctimeNs = 0n;
+    }
     const common = { lateMs: 4 * machine.latencyMs, ...(habits && { habits }) };
     const options = { backend: 'fs', resyncIntervalMs: 0 } as const;
     const unitOf = (key: string): string => `${root}/${key}`;

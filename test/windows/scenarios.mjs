@@ -2,12 +2,10 @@
  * What an author meets on Windows or macOS, with the built package and nothing else: `node scenarios.mjs [NAME…]`. Needs no test
  * runner, so that it runs where one does not: `WINE=1` says that this is Wine, whose limits are skipped by name.
  */
-import { spawn } from 'node:child_process';
 import fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
-import { fileURLToPath, pathToFileURL } from 'node:url';
+import { pathToFileURL } from 'node:url';
 
 import {
   atomicWriteFile,
@@ -21,34 +19,8 @@ import {
 } from '../../dist/index.js';
 import { ConfigLoader, FileProvider, VolumeProvider } from '../../dist/config.js';
 import { diagnose } from '../../packages/cli/dist/doctor.js';
-
-const isWine = process.env.WINE === '1';
-const isWindows = process.platform === 'win32';
-const LIMIT_MS = 60_000;
-const program = fileURLToPath(new URL('../../packages/cli/bin.js', import.meta.url));
-
-/** Resolves when it is so. */
-async function until(what, isSo, ms = 30_000) {
-  const end = Date.now() + ms;
-  for (;;) {
-    const found = await isSo();
-    if (found) return found;
-    if (Date.now() > end) throw new Error(`never ${what}`);
-    await sleep(20);
-  }
-}
-
-function equal(found, wanted, what = 'value') {
-  const [a, b] = [JSON.stringify(found), JSON.stringify(wanted)];
-  if (a !== b) throw new Error(`${what}: ${a}, not ${b}`);
-}
-
-async function rejection(promise) {
-  return promise.then(
-    () => ({ code: 'none' }),
-    (error) => error,
-  );
-}
+import { PROGRAM_SCENARIOS } from './program.mjs';
+import { attempt, equal, isWindows, isWine, LIMIT_MS, rejection, skip, until } from './tools.mjs';
 
 /** Watches until the work has ended. */
 async function watching(target, options, work) {
@@ -65,19 +37,6 @@ async function watching(target, options, work) {
 
 const contentOf = ({ current }, key) =>
   String((key === undefined ? current : current?.files.get(key))?.content);
-
-/** Runs the program with its output in a file, since Wine has no pipes. */
-function start(args, cwd) {
-  const output = path.join(cwd, `output-${Math.random()}`);
-  const fd = fs.openSync(output, 'w');
-  const child = spawn(process.execPath, [program, ...args], { cwd, stdio: ['ignore', fd, fd] });
-  fs.closeSync(fd);
-  const exit = new Promise((resolve, reject) => {
-    child.once('error', reject);
-    child.once('exit', (code, signal) => resolve(code ?? signal));
-  });
-  return { child, exit, text: () => fs.readFileSync(output, 'utf8') };
-}
 
 const jwt = (exp, id) =>
   [
@@ -407,47 +366,8 @@ Object.assign(SCENARIOS, {
       await until('added', () => contentOf(watcher, 'one') === '1');
     });
   },
-  async 'the program explains itself'(root) {
-    const help = start(['--help'], root);
-    equal(await help.exit, 0);
-    if (!help.text().includes('doctor')) throw new Error(help.text());
-  },
-  async 'the program diagnoses a path'(root) {
-    fs.writeFileSync(path.join(root, 'file'), '1');
-    const doctor = start(['doctor', path.join(root, 'file')], root);
-    equal(await doctor.exit, 0, doctor.text());
-    if (!doctor.text().includes(path.join(root, 'file'))) throw new Error(doctor.text());
-  },
-  async 'the program waits for a file'(root) {
-    const waits = start(['wait', 'file', '--timeout', '50s'], root);
-    await sleep(500);
-    fs.writeFileSync(path.join(root, 'file'), '1');
-    equal(await waits.exit, 0, waits.text());
-  },
-  async 'the program prints changes'(root) {
-    fs.writeFileSync(path.join(root, 'file'), '1');
-    const watch = start(['watch', '--json', path.join(root, 'file')], root);
-    await until('watching', () => watch.text().includes('file'));
-    fs.writeFileSync(path.join(root, 'file'), '2');
-    const before = watch.text().length;
-    await until('told', () => watch.text().length > before);
-    watch.child.kill();
-    await watch.exit;
-  },
+  ...PROGRAM_SCENARIOS,
 });
-
-function skip(reason) {
-  throw Object.assign(new Error(reason), { isSkipped: true });
-}
-
-function attempt(work) {
-  try {
-    work();
-    return true;
-  } catch {
-    return false;
-  }
-}
 
 const wanted = process.argv.slice(2);
 const base = fs.realpathSync.native(fs.mkdtempSync(path.join(os.tmpdir(), 'scenarios-')));
