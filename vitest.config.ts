@@ -3,6 +3,7 @@ import { availableParallelism, tmpdir } from 'node:os';
 import { defineConfig, type TestProjectInlineConfiguration } from 'vitest/config';
 
 import { packages, root } from './packages/packages.mjs';
+import { unitsOnWindows } from './test/windows/units/files.mjs';
 
 /** Tests see each package as its users do, by its entry points, but from its sources. */
 const alias = packages.flatMap(({ folder, entryPoints }) =>
@@ -25,6 +26,9 @@ function temporaryRoot(): string {
   const { bavail, bsize } = statfsSync(memory);
   return bavail * bsize >= 2 ** 30 ? memory : tmpdir();
 }
+
+/** What has no list of its own on Windows needs links, modes, or a kernel. */
+const UNITS = process.platform === 'win32' ? unitsOnWindows : [`${TESTS}/**/*.test.ts`];
 
 /** The tests that `npm test` leaves to the steps of `npm run test:all`, which are called as the projects here. */
 const STEPS = {
@@ -60,7 +64,7 @@ export default defineConfig({
     projects: [
       {
         extends: true,
-        test: { name: 'unit', include: [`${TESTS}/**/*.test.ts`], exclude: Object.values(STEPS).flat() },
+        test: { name: 'unit', include: UNITS, exclude: Object.values(STEPS).flat() },
       },
       step('process'),
       step('kernel'),
@@ -70,7 +74,7 @@ export default defineConfig({
       step('cluster'),
     ],
     ...(process.env['SKIPPED_LIST'] && { reporters: ['default', './tools/step-reporter.mjs'] }),
-    setupFiles: ['test/support/telemetry-guard.ts'],
+    setupFiles: ['test/support/other-systems.ts', 'test/support/telemetry-guard.ts'],
     testTimeout: limit,
     hookTimeout: limit,
     // The default of a second is one that a busy machine may take.

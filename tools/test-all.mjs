@@ -27,7 +27,7 @@ const STEPS = [
   ['test:docs'],
   ['test:package'],
   ['platforms', 'node', 'test/package/platforms.mjs', ...platforms],
-  ['newer Node.js', ...(newerNode ? [newerNode, 'node_modules/.bin/vitest', 'run', 'test/tls'] : [])],
+  ['newer Node.js', ...(newerNode ? [newerNode, 'node_modules/vitest/vitest.mjs', 'run', 'test/tls'] : [])],
   // Ends with 1 if this library or the reference reader gets one sequence wrong.
   ['scoreboard', 'node', 'packages/conformance/scoreboard.mjs', 'Node'],
   ['test:recipes'],

@@ -10,6 +10,7 @@ import { z } from 'zod';
 
 import { ConfigScene } from '../support/config-scene.js';
 import { temporaryDirectory } from '../support/temporary-directory.js';
+import { needs } from '../support/other-systems.js';
 
 const SECRET = 'hunter2';
 
@@ -100,6 +101,7 @@ test('the file of the environment overrides the one without, and may come and go
 });
 
 test('without an environment there is one file, and one that leaves the directory is refused', () => {
+  needs('posix');
   const names = (nodeEnv: string, path = '/etc/app.yaml'): string[] =>
     nodeEnvFiles(path, { nodeEnv }).map(({ provider }) => provider.name);
   expect(names('eu, canary')).toEqual(['/etc/app.yaml', '/etc/app.eu.yaml', '/etc/app.canary.yaml']);
@@ -110,6 +112,7 @@ test('without an environment there is one file, and one that leaves the director
 });
 
 test('describe() names each key, its type, its default and where its value is from, but no value', async () => {
+  needs('posix');
   const path = join(temporaryDirectory(), 'app.json');
   writeFileSync(
     path,

@@ -215,7 +215,7 @@ test('the message of a custom parser is not quoted, its line and column are', as
         code: 'ERR_CONFIG_PARSE',
         line: 3,
         column: 7,
-        message: expect.stringMatching(/\/config:3:7: the mine parser failed$/) as string,
+        message: expect.stringMatching(/[\\/]config:3:7: the mine parser failed$/) as string,
       },
     ],
   });

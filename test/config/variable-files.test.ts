@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { mkdirSync, writeFileSync } from 'node:fs';
 
 import { temporaryDirectory } from '../support/temporary-directory.js';
+import { needs } from '../support/other-systems.js';
 
 const SECRET = 'hunter2-hunter2';
 
@@ -67,6 +68,7 @@ test.each<[string, Record<string, string>, (path: string) => string]>([
     () => 'APP_DB_PASSWORD_FILE: /no/such/file: no such file',
   ],
 ])('a variable %s is refused by name', async (_, env, message) => {
+  needs('posix');
   const path = secretFile(SECRET);
   const loader = loaderOf({ APP_DB_PASSWORD_FILE: path, ...env });
   const { problems } = (await loader.load().catch((error: unknown) => error)) as ConfigError;

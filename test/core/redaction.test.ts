@@ -12,6 +12,7 @@ import { redact, SECRET_NAME } from '../../src/core/options/redaction.js';
 import { redactError } from '../../src/core/errors/resilient-error.js';
 import { mintTestToken } from '../../src/testing.js';
 import { shownBy } from '../support/shown-by.js';
+import { needs } from '../support/other-systems.js';
 
 // An import would search its nine megabytes for what it exports, which takes longer than to run them.
 const ts = createRequire(import.meta.url)('typescript') as typeof TypeScript;
@@ -215,6 +216,7 @@ describe('redactError', () => {
   });
 
   test('keeps the class of an error of this library', () => {
+    needs('posix');
     const details = { path: '/etc/kubeconfig', step: 'rename', published: false } as const;
     const copy = redactError(new WriteError('ERR_WRITE_NO_SPACE', 'full', details));
     expect(copy).toBeInstanceOf(WriteError);

@@ -5,8 +5,9 @@ import { parseArgs } from 'node:util';
 
 import { build } from 'esbuild';
 
+const slashed = (path) => path.replaceAll('\\', '/');
 const here = (file) => fileURLToPath(new URL(file, import.meta.url));
-const source = here('../../src/');
+const source = slashed(here('../../src/'));
 
 /**
  * @param {string} entry a file in this directory.
@@ -52,7 +53,7 @@ const parcelEdges = {
   setup({ onResolve }) {
     const importers = ['parcel.ts', 'parcel-watch.ts'];
     onResolve({ filter: /^@parcel\/watcher$|^node:worker_threads$|\/builtins\.js$/ }, ({ importer }) =>
-      importers.some((file) => importer === `${source}watch/backends/${file}`)
+      importers.some((file) => slashed(importer) === `${source}watch/backends/${file}`)
         ? { path: here('parcel-edges.ts') }
         : undefined,
     );
@@ -66,7 +67,8 @@ const FORGET = 'globalThis.forgetParcel = () => void Object.assign(native, newNa
 const sources = (change) => ({
   name: 'sources',
   setup({ onLoad }) {
-    onLoad({ filter: /src.*\.ts$/ }, async ({ path }) => {
+    onLoad({ filter: /src.*\.ts$/ }, async (file) => {
+      const path = slashed(file.path);
       let contents = await readFile(path, 'utf8');
       if (path.startsWith(source)) contents = change(path.slice(source.length), contents);
       if (path.endsWith('/parcel-watch.ts')) {

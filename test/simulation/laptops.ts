@@ -139,7 +139,7 @@ function laptop({ home, links, latenciesMs, edits, habits }: Laptop): Kind {
       const entry = machine.root.entry.inode.find(link.slice(1));
       if (entry) entry.inode.mtimeNs = entry.inode.ctimeNs = 0n;
     }
-    const common = { lateMs: 4 * machine.latencyMs, ...(habits && { habits }) };
+    const common = { lateMs: 6 * machine.latencyMs, ...(habits && { habits }) };
     const options = { backend: 'fs', resyncIntervalMs: 0 } as const;
     const unitOf = (key: string): string => `${root}/${key}`;
     if (links.length > 0 && choices.choose(4) === 1) {
