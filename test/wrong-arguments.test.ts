@@ -1,6 +1,7 @@
 /** What people guess wrong, and that the message says what is right: the class they called, its options, what it takes. */
+import { once } from 'node:events';
 import { createServer as createHttpServer } from 'node:http';
-import { createServer } from 'node:https';
+import { createServer, get } from 'node:https';
 
 import { KubeConfig } from '@kubernetes/client-node';
 import { expect, test } from 'vitest';
@@ -33,7 +34,9 @@ const any = (value: unknown): any => value;
 const files = (): TlsFiles => new TlsFiles('/etc/tls');
 const loader = (): ConfigLoader => new ConfigLoader({ sources: [{ values: {} }] });
 
-test.each<[message: RegExp, call: () => unknown]>([
+type Row = [message: RegExp, call: () => unknown];
+
+test.each<Row>([
   // Options of the class that was called, not of what it is made of.
   [
     /^TlsFiles: unknown option "expiryWarning"; the nearest one is "expiryWarningMs"; known are expiryWarningMs, /,
@@ -76,6 +79,19 @@ test.each<[message: RegExp, call: () => unknown]>([
   [/^httpsAgent: files must be a TlsFiles, got "\/etc\/tls"$/, () => httpsAgent(any('/etc/tls'))],
   [/^httpsAgent: files must be a TlsFiles, got undefined$/, () => httpsAgent(any(undefined))],
   [/^undiciDispatcher: files must be a TlsFiles/, () => undiciDispatcher(any('/etc/tls'))],
+  // Options of the clients that would be used instead of the files.
+  [/^httpsAgent: "maxCachedSessions" must be 0: /, () => httpsAgent(files(), { maxCachedSessions: 10 })],
+  ...['secureContext', 'pfx', 'session'].flatMap((name): Row[] => {
+    const expected = new RegExp(`^\\w+: "${name}" is not possible: `);
+    const given = { [name]: 'given' };
+    const agent = httpsAgent(files());
+    return [
+      [expected, () => httpsAgent(files(), any(given))],
+      [expected, () => once(get('https://localhost:1/', { agent, ...any(given) }), 'response')],
+      [expected, () => undiciDispatcher(files(), any({ connect: given }))],
+      [expected, () => undiciDispatcher(files(), any({ tls: given }))],
+    ];
+  }),
   [
     /^sniCallback: "a.example" must be a TlsFiles, got "\/etc\/tls"$/,
     () => sniCallback(any({ 'a.example': '/etc/tls' })),

@@ -4,7 +4,7 @@ import type { Duplex } from 'node:stream';
 import { Generations, isCaRemoved, isInHandshake } from './generation.js';
 import type { TlsCredentials } from './tls-credentials.js';
 import { TlsError } from './tls-error.js';
-import { checkTlsFiles, type TlsFiles, type TlsFilesEvents } from './tls-files.js';
+import { checkClientOptions, checkTlsFiles, type TlsFiles, type TlsFilesEvents } from './tls-files.js';
 
 /**
  * Creates an agent for `https.request()`, axios and others. It trusts the CA bundle of the files, and presents their
@@ -15,11 +15,17 @@ import { checkTlsFiles, type TlsFiles, type TlsFilesEvents } from './tls-files.j
  * A request fails with a `TlsError` while there is no usable set, and if a CA is removed during its handshake: it has
  * not been sent.
  * @param options options of `https.Agent`; `ca`, `cert` and `key` are replaced by those of the files, if they have
- * them. Sessions are not resumed, so `maxCachedSessions` is 0.
- * @throws {TypeError} when `files` is not a `TlsFiles`.
+ * them. Sessions are not resumed, so `maxCachedSessions` can only be 0.
+ * @throws {TypeError} when `files` is not a `TlsFiles`; for `maxCachedSessions`, and for `secureContext`, `pfx` and
+ * `session`, with which the files would not decide who is trusted. A request with these three fails in the same way.
  */
-export function httpsAgent(files: TlsFiles, options?: AgentOptions): Agent {
+export function httpsAgent(files: TlsFiles, options: AgentOptions = {}): Agent {
   checkTlsFiles('httpsAgent', 'files', files);
+  checkClientOptions('httpsAgent', options);
+  if (options.maxCachedSessions) {
+    const why = 'Node.js would resume a session of another set';
+    throw new TypeError(`httpsAgent: "maxCachedSessions" must be 0: ${why}`);
+  }
   return new TlsFilesAgent(files, options);
 }
 
@@ -59,7 +65,7 @@ class TlsFilesAgent extends Agent {
   readonly #sets = new WeakMap<Duplex, TlsCredentials>();
 
   constructor(files: TlsFiles, options?: AgentOptions) {
-    // Node.js would resume a session of another set, and tells the sets apart by a member of its own only.
+    // Node.js tells the sessions of two sets apart by a member of its own only.
     super({ ...options, maxCachedSessions: 0 });
     this.#files = files;
     // Runs before the listener of Node.js, which ignores destroyed connections.
@@ -67,6 +73,7 @@ class TlsFilesAgent extends Agent {
   }
 
   override createConnection(options: RequestOptions, onCreated: OnCreated): Duplex | undefined {
+    checkClientOptions('httpsAgent', options);
     const { current } = this.#files;
     if (current) return this.#connect(current, options, onCreated);
     // What Node.js returns then is the connection to the proxy, in which the request must not be sent.

@@ -60,6 +60,7 @@ const SERVE_OPTIONS = {
 const KEPT_OPTIONS = [
   'ca',
   'certificateCompression',
+  'clientCertEngine',
   'ciphers',
   'crl',
   'dhparam',
@@ -75,7 +76,7 @@ const KEPT_OPTIONS = [
 ];
 
 /** The same for those of the certificate, which stays if the files have none. */
-const IDENTITY_OPTIONS = ['cert', 'key', 'pfx', 'passphrase'];
+const IDENTITY_OPTIONS = ['cert', 'key', 'pfx', 'passphrase', 'privateKeyEngine', 'privateKeyIdentifier'];
 
 /** A server whose certificate follows its files; created by `serveTls()`. */
 export class ServedTls extends Component<ComponentEvents, ServedTlsStatus> {

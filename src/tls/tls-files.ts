@@ -355,3 +355,18 @@ export function checkTlsFiles(owner: string, name: string, files: unknown): asse
   if (hasMethods(files, ['get', 'on', 'off'])) return;
   throw new TypeError(`${owner}: ${name} must be a TlsFiles, got ${describe(files)}`);
 }
+
+/** Options of a client that would be used in place of the files, or after them. */
+const INSTEAD_OF_FILES = {
+  secureContext: 'the files would not be used',
+  pfx: 'the CAs in it would be trusted beside those of the files; give cert and key instead',
+  session: 'it would be resumed after a CA was removed',
+};
+
+/** @throws {TypeError} for an option of a client with which the files do not decide who is trusted. */
+export function checkClientOptions(owner: string, given: object): void {
+  const options = given as Readonly<Record<string, unknown>>;
+  for (const [name, why] of Object.entries(INSTEAD_OF_FILES)) {
+    if (options[name] !== undefined) throw new TypeError(`${owner}: "${name}" is not possible: ${why}`);
+  }
+}

@@ -8,20 +8,21 @@ import { exportsOf, PackageError } from '../core/errors/package-error.js';
 import { endEach, Generations, isCaRemoved, type Generation } from './generation.js';
 import type { TlsCredentials } from './tls-credentials.js';
 import { TlsError } from './tls-error.js';
-import { checkTlsFiles, type TlsFiles, type TlsFilesEvents } from './tls-files.js';
+import { checkClientOptions, checkTlsFiles, type TlsFiles, type TlsFilesEvents } from './tls-files.js';
 
 type Undici = typeof undiciModule;
 
 /**
  * Resolves to a dispatcher for `fetch()` and `undici.request()`. It trusts the CA bundle of the files, and presents
  * their certificate, if they have one. After a change, new requests use a new pool of connections; requests in flight
- * finish in the old one. If the change removes a CA, they have 30 s, and requests that still wait in the old pool for a
- * connection move to the new one, except that those whose body is a stream fail with a `TlsError` (`ERR_TLS_CA`): they
- * have not been sent. If a later set has no CA bundle, the last one stays in use. Close the dispatcher when it is no
+ * finish in the old one. If the change removes a CA, they have 30 s, and requests that still wait in the old pool are taken
+ * back when it is about to send them, 30 s later at most, and sent by the new one. Those whose body is a stream fail with a
+ * `TlsError` (`ERR_TLS_CA`) instead: they have not been sent. If a later set has no CA bundle, the last one stays in use. Close the dispatcher when it is no
  * longer used. Starts the files; the caller has to close them.
- * @param options options of undici's `Agent`, among them those for its connector, such as `connectTimeout`, `allowH2`
- * and `socketPath`; `connect` and `tls` options are kept, except that `ca`, `cert` and `key` are replaced by those of
- * the files, if they have them. `pipelining` is at most 1.
+ * @param options options of undici's `Agent`, among them those for its connector, such as `connectTimeout`, `allowH2` and
+ * `socketPath`; `connect` and `tls` options are kept, except that `ca`, `cert` and `key` are replaced by those of the files,
+ * if they have them, and `secureContext`, `pfx` and `session` are refused, with which the files would not decide who is
+ * trusted. `pipelining` is at most 1.
  * @throws {TlsError} (rejects) if the files are not usable.
  * @throws {PackageError} (rejects) if `undici` is not installed.
  */
@@ -32,6 +33,7 @@ export async function undiciDispatcher(files: TlsFiles, options: Agent.Options =
       'undiciDispatcher: "connect" must be options; a function would not see the certificate',
     );
   }
+  checkClientOptions('undiciDispatcher', { ...connectorOptions(options), ...options.connect });
   if (Number(options.pipelining) > 1) {
     // undici would destroy its connection, and with it the request in flight.
     const why = 'a request that waits behind another could not be taken back when a CA is removed';
@@ -97,9 +99,9 @@ interface Pool {
  * | idle connection    | is closed                                | is closed                                 |
  * | request in flight, | finishes                                 | finishes within 30 s                      |
  * | upgraded           |                                          |                                           |
- * | waiting request,   | is sent, by a new connection with the    | moves to the new pool; fails with         |
- * | also for a         | current set if none is free              | `ERR_TLS_CA` if its body is a stream      |
- * | handshake          |                                          |                                           |
+ * | waiting request,   | is sent, by a new connection with the    | goes to the new pool when it is about to  |
+ * | also for a         | current set if none is free              | be sent; fails with `ERR_TLS_CA` if its   |
+ * | handshake          |                                          | body is a stream                          |
  */
 function newDispatcher(
   undici: Undici,
