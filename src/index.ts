@@ -81,6 +81,7 @@ export {
 export { retryLogin, type RetryLoginOptions } from './secret/retry-login.js';
 export { SecretFile, type Secret, type SecretFileOptions } from './secret/secret-file.js';
 export type { WatchedValueEvents, WatchedValueOptions, WatchedValueStatus } from './watch/watched-value.js';
+export type { Parsing, TextParser } from './watch/run-parser.js';
 export type { Durability } from './write/calls.js';
 export { isTemporaryName } from './write/sweep.js';
 export type { WriteData } from './write/write-source.js';

@@ -31,7 +31,7 @@ export interface CredentialKeys {
 }
 
 /** Options of `credentials()`. All are optional, and `undefined` means the default. */
-export interface CredentialOptions extends SecretFileOptions {
+export interface CredentialOptions extends Omit<SecretFileOptions, 'parse'> {
   /** The keys of the Secret. Default `username` and `password`. */
   readonly keys?: CredentialKeys | undefined;
 }

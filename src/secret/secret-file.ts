@@ -9,6 +9,7 @@ import {
   type WatchedValueOptions,
   type WatchedValueStatus,
 } from '../watch/watched-value.js';
+import { parseText, TEXT_PARSER, type TextParser } from '../watch/run-parser.js';
 
 /** How the bytes of a secret become text. */
 export type SecretEncoding = 'utf8' | 'latin1' | 'base64' | 'hex';
@@ -29,7 +30,13 @@ export interface SecretFormat {
 }
 
 /** Options of `SecretFile`. All are optional, and `undefined` means the default. */
-export interface SecretFileOptions extends WatchedValueOptions, SecretFormat {}
+export interface SecretFileOptions extends WatchedValueOptions, SecretFormat {
+  /**
+   * Finds the secret in the text of the file, such as a field of JSON. If it throws, rejects, returns no text, or has not
+   * ended after ten seconds, the contents are `rejected` (`ERR_SECRET_INVALID`). Default: the text is the secret.
+   */
+  readonly parse?: TextParser | undefined;
+}
 
 const ENCODINGS: readonly unknown[] = ['utf8', 'latin1', 'base64', 'hex'];
 
@@ -40,7 +47,7 @@ const SECRET_FORMAT = {
   ),
 };
 
-/** The names of `SecretFileOptions`, for classes that pass them on. */
+/** The names of `SecretFileOptions` but for `parse`, for classes that pass them on. */
 export const SECRET_OPTION_NAMES: readonly string[] = [...Object.keys(SECRET_FORMAT), ...VALUE_OPTION_NAMES];
 
 /** How a secret is read, with defaults filled in. */
@@ -55,7 +62,7 @@ export interface ResolvedSecretFormat {
  */
 export function secretOptions(
   owner: string,
-  options: SecretFileOptions | undefined,
+  options: (WatchedValueOptions & SecretFormat) | undefined,
 ): { readonly format: ResolvedSecretFormat; readonly watching: WatchedValueOptions } {
   const { own, rest } = divideOptions(owner, options, SECRET_FORMAT, VALUE_OPTION_NAMES);
   const { trim, encoding } = own;
@@ -111,13 +118,17 @@ export class Secret {
  */
 export class SecretFile extends WatchedValue<Secret> {
   readonly #format: ResolvedSecretFormat;
+  readonly #parser: TextParser | undefined;
+  /** In which each secret was found. */
+  readonly #texts = new WeakMap<Secret, string>();
 
   /**
    * Does no I/O.
    * @throws {TypeError | RangeError} for a wrong path or option.
    */
   constructor(path: string | URL, options?: SecretFileOptions) {
-    const { format, watching } = secretOptions('SecretFile', options);
+    const { own, rest } = divideOptions('SecretFile', options, { parse: TEXT_PARSER }, SECRET_OPTION_NAMES);
+    const { format, watching } = secretOptions('SecretFile', rest);
     super({
       kind: 'SecretFile',
       noun: 'secret',
@@ -126,22 +137,33 @@ export class SecretFile extends WatchedValue<Secret> {
       options: watching,
     });
     this.#format = format;
+    this.#parser = own.parse;
   }
 
   status(): WatchedValueStatus {
     return this.baseStatus();
   }
 
-  protected parse(snapshot: Snapshot): Secret {
+  protected parse(snapshot: Snapshot): Secret | Promise<Secret> {
     const file = snapshot.kind === 'file' ? snapshot : undefined;
     if (!file && snapshot.kind !== 'missing') {
       throw new SecretError('ERR_SECRET_MISSING', `"${this.path}" is a directory, not a file`);
     }
-    return new Secret(secretText(this.path, file, this.#format));
+    const text = secretText(this.path, file, this.#format);
+    return this.#parser ? this.#parseLater(this.#parser, text) : new Secret(text);
   }
 
-  protected secretsOf({ value }: Secret): readonly string[] {
-    return [value];
+  async #parseLater(parser: TextParser, text: string): Promise<Secret> {
+    const fault = (why: string, cause?: Error): Error =>
+      new SecretError('ERR_SECRET_INVALID', `The option "parse" ${why}, for "${this.path}"`, { cause });
+    const { clock, lifetime } = this;
+    const secret = new Secret(await parseText(parser, text, { clock, signal: lifetime.signal, fault }));
+    this.#texts.set(secret, text);
+    return secret;
+  }
+
+  protected secretsOf(secret: Secret): readonly string[] {
+    return [this.#texts.get(secret) ?? '', secret.value];
   }
 
   protected unavailable(message: string, options: ErrorOptions): Error {

@@ -1,8 +1,7 @@
 /** The option `parse` of `TlsFiles`: files of another format become PEM. */
 import type { Clock } from '../core/ports/clock.js';
-import { withDeadline } from '../core/scheduling/deadline.js';
 import { describe } from '../core/options/options.js';
-import { redactError } from '../core/errors/resilient-error.js';
+import { runParser, type Parsing } from '../watch/run-parser.js';
 import { TlsError } from './tls-error.js';
 import type { TlsPlace, TlsPlaces } from './tls-paths.js';
 import { bytesOf, passphraseIn } from './tls-set.js';
@@ -17,11 +16,9 @@ export interface TlsPem {
 }
 
 /** What a `TlsParser` is given beside the files. */
-export interface TlsParsing {
+export interface TlsParsing extends Parsing {
   /** The text of the file named `passphrase`, without one line break at its end; undefined if there is none. */
   readonly passphrase: string | undefined;
-  /** Aborts after ten seconds, and when the `TlsFiles` are closed. */
-  readonly signal: AbortSignal;
 }
 
 /**
@@ -32,9 +29,6 @@ export type TlsParser = (
   files: Readonly<Record<string, Buffer>>,
   parsing: TlsParsing,
 ) => TlsPem | Promise<TlsPem>;
-
-/** Opening a keystore takes a second at most. */
-const TIMEOUT_MS = 10_000;
 
 const PARTS = ['cert', 'key', 'ca'] as const;
 
@@ -63,16 +57,10 @@ export async function parsePlaces(
   if (named.length === 0) throw new TlsError('ERR_TLS_MISSING', `There is no file in "${path}"`);
   const fault = (why: string, cause?: Error): TlsError =>
     new TlsError('ERR_TLS_PARSE', `The option "parse" ${why}, for "${path}"`, cause && { cause });
-  const late = (): Error => fault(`has not ended after ${TIMEOUT_MS / 1_000} s`);
-  const work = (ending: AbortSignal): TlsPem | Promise<TlsPem> =>
-    parser(Object.fromEntries(named), { passphrase: secret, signal: ending });
-  const parsed: unknown = await withDeadline(work, { clock, timeoutMs: TIMEOUT_MS, signal, late }).catch(
-    (thrown: unknown) => {
-      if (thrown instanceof TlsError && thrown.code === 'ERR_TLS_PARSE') throw thrown;
-      const texts = named.flatMap(([, bytes]) => [bytes.toString(), ...bytes.toString().split('\n')]);
-      const cause = redactError(thrown, secret === undefined ? texts : [secret, ...texts]);
-      throw fault(`failed: ${cause.message}`, cause);
-    },
+  const texts = [secret ?? '', ...named.map(([, bytes]) => bytes.toString())];
+  const parsed: unknown = await runParser(
+    (ending) => parser(Object.fromEntries(named), { passphrase: secret, signal: ending }),
+    { clock, signal, texts, fault },
   );
   if (typeof parsed !== 'object' || parsed === null) {
     throw fault(`must return { cert, key, ca } in PEM, got ${describe(parsed)}`);

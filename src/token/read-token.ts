@@ -17,19 +17,23 @@ export async function readToken(
   format: TokenFormat = 'jwt',
 ): Promise<ServiceAccountToken> {
   const bytes = await readFile(path, MAX_TOKEN_BYTES, ports, unreadable(path));
-  return parsed(path, bytes, format);
+  return tokenIn(path, textOf(path, bytes), format);
 }
 
-/** The same for a file that was already read. */
-export function tokenIn(path: string, snapshot: Snapshot, format: TokenFormat): ServiceAccountToken {
-  return parsed(path, bytesIn(snapshot, MAX_TOKEN_BYTES, unreadable(path)), format);
+/** The text of a file that was already read. */
+export function textIn(path: string, snapshot: Snapshot): string {
+  return textOf(path, bytesIn(snapshot, MAX_TOKEN_BYTES, unreadable(path)));
 }
 
-function parsed(path: string, bytes: Buffer, format: TokenFormat): ServiceAccountToken {
+function textOf(path: string, bytes: Buffer): string {
   const wrong = utf16In(bytes);
   if (wrong !== undefined) throw new TokenError('ERR_TOKEN_MALFORMED', `${path}: the file ${wrong}`);
+  return bytes.toString('utf8');
+}
+
+export function tokenIn(path: string, text: string, format: TokenFormat): ServiceAccountToken {
   try {
-    return tokenFromText(bytes.toString('utf8'), format);
+    return tokenFromText(text, format);
   } catch (error) {
     if (!(error instanceof TokenError)) throw error;
     throw new TokenError(error.code, `${path}: ${error.message}`, { cause: error });

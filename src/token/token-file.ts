@@ -13,8 +13,9 @@ import {
   type WatchedValueOptions,
   type WatchedValueStatus,
 } from '../watch/watched-value.js';
+import { parseText, TEXT_PARSER, type TextParser } from '../watch/run-parser.js';
 import { TokenLease } from './lease.js';
-import { MAX_TOKEN_BYTES, tokenIn } from './read-token.js';
+import { MAX_TOKEN_BYTES, textIn, tokenIn } from './read-token.js';
 import { DATE_LEEWAY_MS, latenessOf, type ServiceAccountToken, type TokenFormat } from './token.js';
 
 /** Options of `TokenFile`. All are optional, and `undefined` means the default. */
@@ -24,6 +25,11 @@ export interface TokenFileOptions extends WatchedValueOptions {
    * never expires.
    */
   readonly format?: TokenFormat | undefined;
+  /**
+   * Finds the token in the text of the file, such as `access_token` in JSON. If it throws, rejects, returns no text, or has
+   * not ended after ten seconds, the contents are `rejected` (`ERR_TOKEN_MALFORMED`). Default: the text is the token.
+   */
+  readonly parse?: TextParser | undefined;
 }
 
 /**
@@ -47,7 +53,7 @@ export interface TokenFileStatus extends WatchedValueStatus {
   readonly expired: boolean;
 }
 
-const OPTIONS = { format: oneOf<TokenFormat>('jwt', ['jwt', 'opaque']) };
+const OPTIONS = { format: oneOf<TokenFormat>('jwt', ['jwt', 'opaque']), parse: TEXT_PARSER };
 
 /** Ready: there is a token that the server accepts. One that is replaced late is a warning. */
 export const tokenFileDescription: StatusDescription<TokenFileStatus> = {
@@ -68,6 +74,9 @@ export const TOKEN_FILE_OPTION_NAMES: readonly string[] = [...Object.keys(OPTION
  */
 export class TokenFile extends WatchedValue<ServiceAccountToken, TokenFileEvents, TokenFileStatus> {
   readonly #format: TokenFormat;
+  readonly #parser: TextParser | undefined;
+  /** In which each token was found. */
+  readonly #texts = new WeakMap<ServiceAccountToken, string>();
   readonly #staleness: Alarm;
   #reportedStale: ServiceAccountToken | undefined;
   #lease: TokenLease | undefined;
@@ -87,6 +96,7 @@ export class TokenFile extends WatchedValue<ServiceAccountToken, TokenFileEvents
       description: tokenFileDescription,
     });
     this.#format = own.format;
+    this.#parser = own.parse;
     const onJump = (): void => void this.#staleness.bringForward(0);
     this.#staleness = new Alarm(this.clock, false, () => this.#watchStaleness(), onJump);
   }
@@ -128,12 +138,23 @@ export class TokenFile extends WatchedValue<ServiceAccountToken, TokenFileEvents
     };
   }
 
-  protected parse(snapshot: Snapshot): ServiceAccountToken {
-    return tokenIn(this.path, snapshot, this.#format);
+  protected parse(snapshot: Snapshot): ServiceAccountToken | Promise<ServiceAccountToken> {
+    const text = textIn(this.path, snapshot);
+    return this.#parser ? this.#parseLater(this.#parser, text) : tokenIn(this.path, text, this.#format);
   }
 
-  protected secretsOf({ value }: ServiceAccountToken): readonly string[] {
-    return [value];
+  async #parseLater(parser: TextParser, text: string): Promise<ServiceAccountToken> {
+    const fault = (why: string, cause?: Error): Error =>
+      new TokenError('ERR_TOKEN_MALFORMED', `The option "parse" ${why}, for ${this.path}`, { cause });
+    const { clock, lifetime } = this;
+    const found = await parseText(parser, text, { clock, signal: lifetime.signal, fault });
+    const token = tokenIn(this.path, found, this.#format);
+    this.#texts.set(token, text);
+    return token;
+  }
+
+  protected secretsOf(token: ServiceAccountToken): readonly string[] {
+    return [this.#texts.get(token) ?? '', token.value];
   }
 
   protected unavailable(message: string, options: ErrorOptions): Error {

@@ -113,7 +113,9 @@ export function tokenFromAnswer(answer: unknown): ServiceAccountToken {
 export function tokenFromText(text: string, format: TokenFormat = 'jwt'): ServiceAccountToken {
   const value = text.trim();
   if (isJson(value)) {
-    throw malformed('it is JSON; only the token itself is wanted, such as the value of its "access_token"');
+    throw malformed(
+      'it is JSON; only the token itself is wanted, such as the value of its "access_token" (see the option "parse" of TokenFile)',
+    );
   }
   if (format === 'opaque') {
     if (!/^[\x21-\x7e]+$/.test(value))

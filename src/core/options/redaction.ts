@@ -62,12 +62,17 @@ export function redact(text: string, secrets: readonly string[] = []): string {
 /** `redact` for many texts and the same secrets. */
 export function redactor(secrets: readonly string[]): (text: string) => string {
   const known = secrets.filter((secret) => secret.length >= SHORTEST_SECRET);
-  const forms = known.flatMap((secret) => [secret, ...base64FormsOf(secret), ...hexFormsOf(secret)]);
+  const forms = known.flatMap((secret) => [
+    secret,
+    // A text with a token in it.
+    withoutCredentials(secret),
+    ...base64FormsOf(secret),
+    ...hexFormsOf(secret),
+  ]);
   let encoded: readonly RegExp[] | undefined;
   return (text) => {
-    let redacted = text;
     // Before known secrets are removed, because a token without its beginning would not be recognized.
-    for (const pattern of CREDENTIALS) redacted = redacted.replace(pattern, `$1${REDACTED}`);
+    let redacted = withoutCredentials(text);
     for (const secret of forms) redacted = redacted.replaceAll(secret, REDACTED);
     if (redacted.includes('%')) {
       encoded ??= known.map(encodingsOf);
@@ -80,6 +85,10 @@ export function redactor(secrets: readonly string[]): (text: string) => string {
     }
     return shortened(redacted, LONGEST_TEXT);
   };
+}
+
+function withoutCredentials(text: string): string {
+  return CREDENTIALS.reduce((rest, pattern) => rest.replace(pattern, `$1${REDACTED}`), text);
 }
 
 /** Shorter base64 occurs in too many other values. */
