@@ -344,3 +344,13 @@ describe.runIf(isSupported)('followDefaultCa()', () => {
 function bodyOf(pem: string): string {
   return pem.replace(/\s+/g, '');
 }
+
+test('resilient-watcher/trust does nothing, and does not warn, while its variable is empty', async () => {
+  vi.stubEnv('RESILIENT_WATCHER_CA', '');
+  onTestFinished(() => void vi.unstubAllEnvs());
+  const warn = vi.spyOn(process, 'emitWarning');
+  onTestFinished(() => warn.mockRestore());
+  const { environmentCa } = await import('resilient-watcher/trust');
+  expect(environmentCa).toBeUndefined();
+  expect(warn).not.toHaveBeenCalled();
+});
