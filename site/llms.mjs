@@ -6,12 +6,11 @@ import { pageOf, staging, textOf, titleOf, writtenPages } from './pages.mjs';
 
 /** Writes both into the folder whose files are served as they are. */
 export function stageTextFiles(modules) {
-  const [first] = textOf('README.md').split('\n\n').slice(1);
   const sections = writtenPages().map(
     ({ title, files }) => `## ${title}\n\n${files.map((file) => entry(file)).join('\n')}`,
   );
   const api = modules.map(({ specifier, page }) => `- [\`${specifier}\`](/${html(page)})`);
-  const index = `# resilient-watcher\n\n> ${oneLine(first)}\n\n${sections.join('\n\n')}\n\n## API\n\n${api.join('\n')}\n`;
+  const index = `# resilient-watcher\n\n> ${firstSentence('README.md')}\n\n${sections.join('\n\n')}\n\n## API\n\n${api.join('\n')}\n`;
   writeFileSync(join(staging, 'public/llms.txt'), index);
 
   const guides = writtenPages()

@@ -17,7 +17,7 @@ export const staging = join(root, 'site/.pages');
 /** The folders of the pages, which the addresses of the site do not have. */
 const FOLDERS = /^(docs\/internals|docs|packages\/[\w-]+\/docs)\//;
 
-/** The sections of the sidebar, in order: of the library, then one for each package. A page of docs/ that is not named here comes at the end of the first one. */
+/** The sections of the sidebar, in order: of the library, then one for each package (`of`). A page of docs/ that is not named here comes at the end of the first one. */
 export const SECTIONS = [
   {
     title: 'Guide',
@@ -48,13 +48,21 @@ export const SECTIONS = [
       'docs/security.md',
     ],
   },
-  { title: 'cli', files: ['packages/cli/docs/cli.md'] },
-  { title: 'sync-pods', files: ['packages/sync-pods/docs/delivery.md'] },
-  { title: 'local-api-server', files: ['packages/local-api-server/README.md'] },
-  { title: 'csi', files: ['packages/csi/README.md'] },
-  { title: 'grpc', files: ['packages/grpc/README.md'] },
+  { title: 'The program', of: '@resilient-watcher/cli', files: ['packages/cli/docs/cli.md'] },
   {
-    title: 'watch-conformance',
+    title: 'Updates within seconds',
+    of: '@resilient-watcher/sync-pods',
+    files: ['packages/sync-pods/docs/delivery.md'],
+  },
+  {
+    title: 'An API server for tests',
+    of: '@resilient-watcher/local-api-server',
+    files: ['packages/local-api-server/README.md'],
+  },
+  { title: 'CSI drivers', of: '@resilient-watcher/csi', files: ['packages/csi/README.md'] },
+  { title: 'gRPC', of: '@resilient-watcher/grpc', files: ['packages/grpc/README.md'] },
+  {
+    title: 'Testing any watcher',
     files: ['packages/conformance/docs/conformance.md', 'packages/conformance/docs/scoreboard.md'],
   },
   {
@@ -77,8 +85,9 @@ export function writtenPages() {
     .filter((name) => name.endsWith('.md'))
     .map((name) => `docs/${name}`)
     .filter((file) => !named.has(file));
-  return SECTIONS.map(({ title, files }, index) => ({
+  return SECTIONS.map(({ title, of, files }, index) => ({
     title,
+    of,
     files: [...files.filter((file) => existsSync(join(root, file))), ...(index === 0 ? others : [])],
   }));
 }
@@ -131,7 +140,7 @@ export function homes() {
   };
 }
 
-/** After what it is and the line that installs it, the first page has the ways into the others, and a picture of the whole. */
+/** After the first code and what it is, the first page has the ways into the others, and a picture of the whole. */
 function asLanding(text) {
   stagePicture('docs/overview.svg');
   const { npm, github } = homes();
@@ -148,7 +157,7 @@ function asLanding(text) {
   const links = doors.map(([page, name, says]) => `- [**${name}**](./${page}.md) <br> ${says}`);
   const picture = '![One update, from kubelet to what uses it](./overview.svg)';
   const landing = `<div class="landing">\n\n${ways.join(' ')}\n\n${links.join('\n')}\n\n${picture}\n\n</div>\n`;
-  return text.replace(/^```sh\nnpm install .+\n```\n/m, (install) => `${install}\n${landing}`);
+  return text.replace(/^[A-Z][^\n]*\n(?:[^\n]+\n)*/m, (paragraph) => `${paragraph}\n${landing}`);
 }
 
 export function stage(page, text) {

@@ -4,8 +4,10 @@ import { fileURLToPath } from 'node:url';
 import { defineConfig } from 'vitepress';
 
 import { firstSentence } from '../llms.mjs';
+import { linkErrorCodes } from '../error-codes.mjs';
 import { breakLongNames } from '../long-names.mjs';
 import { homes, pageOf, titleOf, writtenPages } from '../pages.mjs';
+import { stackTables } from '../tables.mjs';
 
 const modules = JSON.parse(
   readFileSync(fileURLToPath(new URL('../.pages/modules.json', import.meta.url)), 'utf8'),
@@ -22,7 +24,7 @@ const elsewhere = {
 };
 const sources = new Map(writtenPages().flatMap(({ files }) => files.map((file) => [pageOf(file), file])));
 
-const written = writtenPages().map(({ title, files }) => ({
+const written = writtenPages().map(({ title, of, files }) => ({
   text: title,
   items: [
     ...files.map((file) => ({
@@ -31,7 +33,7 @@ const written = writtenPages().map(({ title, files }) => ({
     })),
     // That of a package has its reference, too.
     ...modules
-      .filter((module) => module.package === `@resilient-watcher/${title}`)
+      .filter((module) => module.package === of)
       .map((module) => ({ text: `API: ${module.specifier}`, link: folderOf(module) })),
   ],
 }));
@@ -77,7 +79,10 @@ export default defineConfig({
   srcDir: '.pages',
   outDir: 'dist',
   // GitHub's anchors, which the links of the pages are written for.
-  markdown: { anchor: { slugify: anchorOf }, config: breakLongNames },
+  markdown: {
+    anchor: { slugify: anchorOf },
+    config: (md) => [stackTables, linkErrorCodes, breakLongNames].forEach((use) => md.use(use)),
+  },
   // Pictures keep their names, by which the style knows them.
   vite: { build: { chunkSizeWarningLimit: 2_000, assetsInlineLimit: 0 } },
   themeConfig: {

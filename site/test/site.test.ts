@@ -20,6 +20,15 @@ const { homes, titleOf, writtenPages } = (await import(join(root, 'site/pages.mj
 /** The package and, once it is known, the repository. */
 const addresses = Object.values(homes()).filter((href) => href !== undefined);
 
+/** In the first column of the tables of Errors. */
+const errorCodes = [
+  ...new Set(
+    [...readFileSync(join(root, 'docs/errors.md'), 'utf8').matchAll(/^\| *(`ERR_[^|]+)\|/gm)].flatMap(
+      ([, cell = '']) => cell.match(/ERR_\w+/g) ?? [],
+    ),
+  ),
+];
+
 const executable = [
   process.env['CHROMIUM'],
   '/usr/bin/chromium',
@@ -113,11 +122,52 @@ describe.skipIf(reason !== undefined)('the documentation site in a browser', () 
     await page.close();
   });
 
+  test('no table of sentences is cut off on a phone', async () => {
+    const { page } = await open('/index.html', { viewport: { width: 390, height: 812 } });
+    const wide: string[] = [];
+    for (const path of sitePages.filter((each) => !/^\/(?:api|source)\/./.test(each))) {
+      await page.goto(`${site.url}${path}`);
+      wide.push(
+        ...(await page.evaluate<string[]>(`
+          [...document.querySelectorAll('.vp-doc table.stacked')]
+            .filter((table) => [table, ...table.querySelectorAll('td')].some((box) => box.scrollWidth > box.clientWidth + 1))
+            .map((table) => location.pathname + ': ' + table.textContent.trim().slice(0, 60))`)),
+      );
+    }
+    expect(wide).toEqual([]);
+    await page.goto(`${site.url}/errors.html`);
+    expect(await page.locator('.vp-doc table:not(.stacked)').count()).toBe(0);
+    await page.close();
+  });
+
+  test('an error code on any page leads to its row on the page of errors', async () => {
+    const { page } = await open('/atomic-writes.html', { viewport: { width: 390, height: 812 } });
+    await page.locator('.vp-doc a', { hasText: 'ERR_WRITE_MOUNTED' }).first().click();
+    await page.waitForURL('**/errors.html#err_write_mounted');
+    await expect
+      .poll(() =>
+        page.evaluate<number>(`document.querySelector('#err_write_mounted').getBoundingClientRect().y`),
+      )
+      .toSatisfy((y: number) => y > 60 && y < 812);
+    const ids = await page.locator('.vp-doc code[id^="err_"]').count();
+    expect(ids).toBe(errorCodes.length);
+    await page.close();
+  });
+
+  test('the sidebar has titles of pages and of what they are about, and no names of folders', async () => {
+    const { page } = await open('/index.html', { viewport: { width: 1280, height: 800 } });
+    const headings = await page.locator('.VPSidebar h2').allInnerTexts();
+    expect(headings.length).toBeGreaterThan(5);
+    expect(headings.filter((heading) => !/^[A-Z]|^gRPC$/.test(heading))).toEqual([]);
+    await page.close();
+  });
+
   test('the first screen says what it is, how to install it and where it comes from, and has the ways into the pages', async () => {
     const { page } = await open('/index.html', { viewport: { width: 1280, height: 800 } });
     await expectInside(page, [
       page.locator('.vp-doc p', { hasText: 'command-line program' }),
       page.locator('.vp-doc pre', { hasText: 'npm install resilient-watcher' }),
+      page.locator('.vp-doc pre', { hasText: "await watch('app.yaml'" }),
       ...addresses.map((href) => page.locator(`.vp-doc .landing a[href="${href}"]`)),
       ...['Library', 'Program', 'Certificates'].map((name) =>
         page.locator('.landing li a', { hasText: name }),
@@ -133,6 +183,7 @@ describe.skipIf(reason !== undefined)('the documentation site in a browser', () 
     await expectInside(page, [
       page.locator('.vp-doc p', { hasText: 'command-line program' }),
       page.locator('.vp-doc pre', { hasText: 'npm install resilient-watcher' }),
+      page.locator('.vp-doc pre', { hasText: "await watch('app.yaml'" }),
       ...addresses.map((href) => page.locator(`.vp-doc .landing a[href="${href}"]`)),
     ]);
     await page.close();
