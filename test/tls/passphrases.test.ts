@@ -1,10 +1,11 @@
 /** Keys that a passphrase protects, with the passphrase in a file of its own. */
 import { execFileSync } from 'node:child_process';
-import { createCipheriv, createHash } from 'node:crypto';
+import { createCipheriv, createHash, createPrivateKey } from 'node:crypto';
 import { createServer } from 'node:https';
 import { join } from 'node:path';
 import { inspect } from 'node:util';
 
+import fc from 'fast-check';
 import { CertificateSigner } from '@resilient-watcher/local-api-server';
 import { FakeClock, KubeletVolume, ScriptedBackend } from 'resilient-watcher/testing';
 import { serveTls, TlsFiles, type TlsError, type TlsPaths } from 'resilient-watcher/tls';
@@ -248,4 +249,22 @@ test.each([
   [{ bundle: 'a', key: 'b' }],
 ])('%o are refused as paths', (given) => {
   expect(() => new TlsFiles(given)).toThrow(/cert and key, or bundle, each/);
+});
+
+test('a passphrase is the text of its file but for one line end, whatever blanks it has', async () => {
+  const passphrases = fc
+    .array(fc.constantFrom(' ', '\t', 'a', 'ä', '\r', '\n', '\u00a0'), { minLength: 1, maxLength: 6 })
+    .map((characters) => characters.join(''))
+    .filter((text) => !text.endsWith('\n') && !text.endsWith('\r'));
+  await fc.assert(
+    fc.asyncProperty(passphrases, fc.constantFrom('', '\n', '\r\n'), async (passphrase, end) => {
+      const format = { type: 'pkcs8', format: 'pem', cipher: 'aes-256-cbc', passphrase } as const;
+      const key = createPrivateKey(first.key).export(format);
+      const contents = { cert: first.chain, key, passphrase: `${passphrase}${end}` };
+      const { files } = mount(contents, ...(['cert', 'key', 'passphrase'] as const));
+      expect((await files.get()).key?.toString()).toBe(first.key);
+      await files.close();
+    }),
+    { numRuns: 20 },
+  );
 });

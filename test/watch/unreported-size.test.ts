@@ -2,6 +2,7 @@
 import { symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
+import fc from 'fast-check';
 import { readVolume, ResilientWatcher } from 'resilient-watcher';
 import { FakeClock } from 'resilient-watcher/testing';
 import { expect, onTestFinished, test } from 'vitest';
@@ -58,4 +59,23 @@ test('a file without a size that is within the limit has its content', async () 
   writeFileSync(join(directory, 'small'), 'small');
   const { files } = await readVolume(directory, { fs: fsWithoutSizes(), maxContentBytes });
   expect(String(files.get('small')?.content)).toBe('small');
+});
+
+test('a file without a size is read as a whole or not at all, whatever its size and the limit are', async () => {
+  const directory = temporaryDirectory();
+  const path = join(directory, 'f');
+  // Such a file is read in pieces of 64 KiB.
+  const around = fc
+    .constantFrom(0, 1_000, 65_536, 131_072)
+    .chain((base) => fc.integer({ min: base, max: base + 9_000 }));
+  const larger = fc.integer({ min: -2, max: 2 });
+  await fc.assert(
+    fc.asyncProperty(around, larger, async (limit, by) => {
+      const text = 'x'.repeat(Math.max(0, limit + by));
+      writeFileSync(path, text);
+      const { files } = await readVolume(directory, { fs: fsWithoutSizes(), maxContentBytes: limit });
+      expect(files.get('f')?.content?.length).toBe(text.length > limit ? undefined : text.length);
+    }),
+    { numRuns: 30 },
+  );
 });

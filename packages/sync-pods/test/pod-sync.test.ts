@@ -112,11 +112,14 @@ describe('an update', () => {
     const { server, sync, until, annotation } = await podSyncScene();
     server.putObject('configmaps', configMap('app'));
     server.putObject('pods', podOf('needs', [app]));
-    server.putObject('pods', podOf('can-do-without', [{ configMap: { name: 'app', optional: true } }]));
+    const optional: VolumeSource = { configMap: { name: 'app', optional: true } };
+    server.putObject('pods', podOf('can-do-without', [optional, optional]));
+    server.putObject('pods', podOf('needs-once', [app, optional]));
+    server.putObject('pods', podOf('needs-too', [optional, { projected: { sources: [app] } }]));
     await sync();
     server.deleteObject('configmaps', 'shop', 'app');
     await until(() => expect(annotation('can-do-without')).toBeDefined());
-    expect(annotation('needs')).toBeUndefined();
+    for (const name of ['needs', 'needs-once', 'needs-too']) expect(annotation(name), name).toBeUndefined();
     server.putObject('configmaps', configMap('app'));
     await until(() => expect(annotation('needs')).toBeDefined());
   });
