@@ -93,6 +93,8 @@ function* remove(parent: HeldDirectory, name: string, isDirectory: boolean, dept
   } catch (error) {
     // With some umasks, a writer that is killed leaves an empty directory that its owner cannot enter.
     const isClosed = isDirectory && errnoOf(error) === 'EACCES';
+    // Another process may have removed it meanwhile.
+    if (errnoOf(error) !== undefined && !(yield* wait(parent.lstat(name)))) return;
     if (!isClosed || !(yield* removeDirectory(parent, name, NOT_EMPTY))) throw error;
   }
 }

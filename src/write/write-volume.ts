@@ -106,6 +106,8 @@ export function* clearVolume(volume: HeldDirectory): Steps<void> {
   write.published = true;
   try {
     yield* setLinks(volume, []);
+    // Another writer may have published meanwhile.
+    yield* alignLinks(volume);
   } finally {
     yield* sweepRevisions(volume);
   }
