@@ -89,9 +89,11 @@ export class Connection {
   }
 
   /** The state of the watcher while it is running. */
-  get state(): Extract<WatcherState, 'watching' | 'recovering' | 'degraded'> {
+  get state(): Extract<WatcherState, 'starting' | 'watching' | 'recovering' | 'degraded'> {
     const { tag } = this.#state;
-    if (tag === 'up' || tag === 'closed') return 'watching';
+    if (tag === 'up') return 'watching';
+    // The first look has reported, and the backend is still being subscribed.
+    if (tag === 'closed') return 'starting';
     return tag === 'suspended' ? 'degraded' : tag;
   }
 
