@@ -9,7 +9,6 @@
  * | `cwd`, `exe`, `root` or a namespace, without a size | magic                                                     |
  * | named like an open file or a mapping, with the size | magic                                                     |
  * | 64 and less than all permissions                    |                                                           |
- * | `self` or `thread-self`, without a size             | undated text: its time is when `/proc` was first asked    |
  * | any other                                           | text; outside of `/proc`, its size is its length          |
  */
 import type { BigIntStats } from 'node:fs';
@@ -19,15 +18,11 @@ import { dirname } from '../core/ports/platform-path.js';
 const OF_PROCESS = /^(?:cwd|exe|root|cgroup|ipc|mnt|net|user|uts|(?:pid|time)(?:_for_children)?)$/;
 const OF_FILE = /^(?:\d+|[\da-f]+-[\da-f]+)$/;
 
-/** The caller of `/proc`. */
-const OF_CALLER = /^(?:thread-)?self$/;
-
 const ALL_PERMISSIONS = 0o777n;
 
 /** What a link with this name and status is. */
-export function linkKind(name: string, { size, mode }: BigIntStats): 'magic' | 'undated' | 'text' {
+export function linkKind(name: string, { size, mode }: BigIntStats): 'magic' | 'text' {
   if (size === 0n && OF_PROCESS.test(name)) return 'magic';
-  if (size === 0n && OF_CALLER.test(name)) return 'undated';
   const isOfFile = size === 64n && (mode & ALL_PERMISSIONS) !== ALL_PERMISSIONS && OF_FILE.test(name);
   return isOfFile ? 'magic' : 'text';
 }

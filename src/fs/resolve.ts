@@ -58,6 +58,8 @@ export interface Way {
   readonly links: string;
   /** The newest `ctime` of these links, ns: when the last of them was retargeted. */
   readonly retargetedNs: bigint;
+  /** The device of that link, whose clock it was. After a link on another device, only the later ones count. */
+  readonly retargetedOn: bigint | undefined;
   /** The target of the last `..data` link. */
   readonly revision: string | undefined;
   /** The directory of that link, if the revision is an entry of it, as kubelet makes it. */
@@ -69,6 +71,7 @@ export interface Way {
 const NO_WAY: Way = {
   links: '',
   retargetedNs: 0n,
+  retargetedOn: undefined,
   revision: undefined,
   volume: undefined,
   revisionPath: undefined,
@@ -144,23 +147,23 @@ export function withLink(way: Way, path: string, target: string, stat: BigIntSta
   const link = [path, target, identityOf(stat)].join('\0');
   const links = way.links === '' ? link : `${way.links}\0${link}`;
   const name = basename(path);
-  const isNewer = stat.ctimeNs > way.retargetedNs && linkKind(name, stat) === 'text';
+  const isNewer = stat.dev !== way.retargetedOn || stat.ctimeNs > way.retargetedNs;
   const retargetedNs = isNewer ? stat.ctimeNs : way.retargetedNs;
-  if (name !== DATA_LINK) return { ...way, links, retargetedNs };
+  const retargetedOn = stat.dev;
+  if (name !== DATA_LINK) return { ...way, links, retargetedNs, retargetedOn };
   const isEntry = isEntryName(target);
   const volume = isEntry ? dirname(path) : undefined;
   const revisionPath = isEntry ? path.slice(0, -name.length) + target : undefined;
-  return { links, retargetedNs, revision: target, volume, revisionPath };
+  return { links, retargetedNs, retargetedOn, revision: target, volume, revisionPath };
 }
 
 /** The links of one way, and those that are followed after them. */
 export function joinWays(one: Way, other: Way): Way {
   if (other.links === '') return one;
-  return {
-    ...(other.revision === undefined ? one : other),
-    links: one.links === '' ? other.links : `${one.links}\0${other.links}`,
-    retargetedNs: other.retargetedNs > one.retargetedNs ? other.retargetedNs : one.retargetedNs,
-  };
+  const isLater = other.retargetedOn !== one.retargetedOn || other.retargetedNs > one.retargetedNs;
+  const { retargetedNs, retargetedOn } = isLater ? other : one;
+  const links = one.links === '' ? other.links : `${one.links}\0${other.links}`;
+  return { ...(other.revision === undefined ? one : other), links, retargetedNs, retargetedOn };
 }
 
 /** Whether a path is that of the revision that a way leads through, or is in it. */

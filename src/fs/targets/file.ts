@@ -115,14 +115,15 @@ function* fileOf(
   rest: { readonly content: Buffer | undefined; readonly digest: string | undefined; readonly size: number },
   disk: Disk,
 ): Steps<FileSnapshot> {
-  const { links, retargetedNs, revision, volume } = place.way;
-  const { mode, mtimeNs } = stat;
+  const { links, retargetedNs, retargetedOn, revision, volume } = place.way;
+  const { dev, mode, mtimeNs } = stat;
   const stamp: FileStamp = {
     inode: inodeOf(stat),
     since: disk.clock.monotonic(),
     links,
     volume,
-    isOlderThanLinks: mtimeNs < retargetedNs,
+    // The clocks of two file systems say nothing about each other.
+    isOlderThanLinks: dev === retargetedOn && mtimeNs < retargetedNs,
     isRenamed: yield* wasRenamed(place.realPath, stat, disk),
     ...how,
   };
