@@ -207,6 +207,11 @@ export class Mounts {
     return undefined;
   }
 
+  /** Also for their directories: of a file, its directory is what is listened to. */
+  async askAll(paths: readonly string[]): Promise<void> {
+    for (const path of paths) for (const place of [path, dirname(path)]) await this.ask(place);
+  }
+
   /** Calls `statfs` for a path that is not in the mount table. Never rejects. */
   async ask(path: string): Promise<void> {
     const { statfs } = this.#fs;

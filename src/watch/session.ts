@@ -32,7 +32,6 @@ import { Backoff } from '../core/scheduling/backoff.js';
 import type { Scheduled } from '../core/ports/clock.js';
 import { isTurnSpent, startTurnBudget } from '../core/scheduling/event-loop.js';
 import type { Lifetime } from '../core/lifecycle/lifetime.js';
-import { dirname } from '../core/ports/platform-path.js';
 import { NextOutcome } from '../core/scheduling/outcome.js';
 import { run, wait, type Steps } from '../core/scheduling/steps.js';
 import { operations } from '../core/telemetry/telemetry.js';
@@ -179,7 +178,7 @@ export class Session {
     const { clock, resyncIntervalMs: intervalMs, persistent } = this.#options;
     this.#state = 'idle';
     this.#lookedAt = clock.monotonic();
-    await this.#askForKinds();
+    await Mounts.of(this.#options.fs).askAll(this.#target.paths);
     await this.#lookNow('start', 'all');
     await this.#until(() => this.reported !== undefined || this.#reporter.nextAt === Infinity);
     // The time of a pending difference may have come while the look went on.
@@ -198,18 +197,12 @@ export class Session {
 
   /** Resolves when everything that `add` and `remove` changed has been reported, or that the target is unreadable. */
   async regrouped(): Promise<void> {
-    await this.#askForKinds();
+    await Mounts.of(this.#options.fs).askAll(this.#target.paths);
     await this.#lookNow('check', 'hints');
     await this.#until(() => {
       const { isRegroupReported, unreadable } = this.#reporter;
       return this.#seen?.kind === 'unreadable' ? unreadable !== undefined : isRegroupReported;
     });
-  }
-
-  /** Where the mount table cannot be read: of a file, its directory is what is listened to. */
-  async #askForKinds(): Promise<void> {
-    const mounts = Mounts.of(this.#options.fs);
-    for (const path of this.#target.paths) for (const place of [path, dirname(path)]) await mounts.ask(place);
   }
 
   /** Resolves when no look is requested or under way, and no attempt to subscribe is under way. */

@@ -15,6 +15,7 @@ export function processes({ machine }: World): Mount | undefined {
   const { fs } = machine.process();
   for (const directory of ['/proc', '/proc/1', '/proc/7']) fs.mkdirSync(directory, 0o555);
   fs.symlinkSync('1', '/proc/self');
+  machine.putInProc('/proc/self');
   for (const link of [CONTAINER, OWN]) fs.symlinkSync('/', link);
   machine.linkRoot(OWN);
   return machine.linkRoot(CONTAINER, 'overlay');

@@ -12,7 +12,7 @@ const TOP = '/m';
 const ABOVE = `${TOP}/p`;
 const TARGET = `${ABOVE}/d`;
 const LINKS = `${TOP}/l`;
-const USER = 1_000;
+export const USER = 1_000;
 
 /** Nothing, only entering, only listing. */
 const DENIALS = [0o000, 0o311, 0o644];
@@ -20,7 +20,7 @@ const DENIALS = [0o000, 0o311, 0o644];
 const dirname = (path: string): string => path.slice(0, path.lastIndexOf('/'));
 
 /** What is read of a target in these directories. */
-function needsOf({ path, options: { recursive }, see }: Scene): (fs: Fs) => Needs {
+export function needsOf({ path, options: { recursive }, see }: Scene): (fs: Fs) => Needs {
   return (fs) => {
     const keys = [...see(fs).keys()];
     const above = [TOP, ABOVE, TARGET];

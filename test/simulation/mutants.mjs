@@ -137,7 +137,7 @@ export const MUTANTS = [
   [
     'a link makes a file complete that was written since',
     file,
-    'isOlderThanLinks: mtimeNs < retargetedNs,',
+    'isOlderThanLinks: dev === retargetedOn && mtimeNs < retargetedNs,',
     'isOlderThanLinks: true,',
   ],
   [
@@ -149,8 +149,8 @@ export const MUTANTS = [
   [
     'a link in the same tick is later',
     file,
-    'isOlderThanLinks: mtimeNs < retargetedNs,',
-    'isOlderThanLinks: mtimeNs <= retargetedNs,',
+    'isOlderThanLinks: dev === retargetedOn && mtimeNs < retargetedNs,',
+    'isOlderThanLinks: dev === retargetedOn && mtimeNs <= retargetedNs,',
   ],
   [
     'the first report does not wait for what is being written',
@@ -494,4 +494,120 @@ export const MUTANTS = [
     'if (stat?.isFile()) files.push({ path, identity: identityOf(stat), isFile: true });',
     '',
   ],
+  [
+    'a directory of a tree that was replaced counts as watched by parcel',
+    'watch/backends/parcel-watch.ts',
+    'if (this.#listed.get(path) !== identity) return false;',
+    'if (!this.#listed.has(path)) return false;',
+  ],
+  [
+    'a backend that fails while it is subscribed counts as up',
+    'watch/connection.ts',
+    '      if (failure) throw failure.error;\n',
+    '',
+  ],
+  [
+    'a mounted file that may not be read makes the backend fail',
+    backend,
+    '(isAncestor === true || isFile === true) && isDenied(error)',
+    'isAncestor === true && isDenied(error)',
+  ],
+  [
+    'a directory above that could not be listened to is never tried again',
+    backend,
+    'if (isSame && this.#denied.length === 0) return NOTHING;',
+    'if (isSame) return NOTHING;',
+  ],
+  [
+    'one octal number in a mount point is decoded',
+    'fs/mount-table.ts',
+    'field.replace(/\\\\([0-7]{3})/g, (_',
+    'field.replace(/\\\\([0-7]{3})/, (_',
+  ],
+  [
+    'what does not exist yet is not asked for the kind of its file system',
+    mounts,
+    "if (errnoOf(error) !== 'ENOENT' || place === dirname(place)) return;",
+    'void errnoOf(error);\n        return;',
+  ],
+  [
+    'the directory of a file is not asked for the kind of its file system',
+    mounts,
+    'for (const place of [path, dirname(path)]) await this.ask(place);',
+    'await this.ask(path);',
+  ],
+  [
+    'a link with a number as its name leads to an open file',
+    'fs/magic-link.ts',
+    'const isOfFile = size === 64n && (mode & ALL_PERMISSIONS) !== ALL_PERMISSIONS && OF_FILE.test(name);',
+    'void mode;\n  const isOfFile = size === 64n && OF_FILE.test(name);',
+  ],
+  [
+    'a link on another file system dates a file',
+    file,
+    'isOlderThanLinks: dev === retargetedOn && mtimeNs < retargetedNs,',
+    'isOlderThanLinks: mtimeNs < retargetedNs,',
+  ],
+  [
+    'files of a directory are gone with the link that showed them',
+    visits,
+    'if (haveDirectoriesChanged) for (const key of this.#nodes.takeOrphans()) this.visit(key);',
+    'void haveDirectoriesChanged;',
+  ],
+  [
+    'a member that is away while a group changes is gone',
+    waits,
+    "before.realPath === realPath || kind === 'group') return false;",
+    'before.realPath === realPath) return false;',
+  ],
+  [
+    'a file server in a wrong time zone makes files old',
+    'fs/file-identity.ts',
+    'const LARGEST_SKEW_MS = 24 * 3_600_000;',
+    'const LARGEST_SKEW_MS = 2 * 3_600_000;',
+  ],
+  [
+    'unreadable names what could not be read first',
+    'watch/look.ts',
+    'seen.error.message === before.error.message',
+    'seen.error.code === before.error.code',
+  ],
+  [
+    'the age of the last check moves with the wall clock',
+    session,
+    'sinceLastCheckMs: this.#lookedAt === undefined ? null : clock.monotonic() - this.#lookedAt,',
+    'sinceLastCheckMs: this.#lookedAt === undefined ? null : clock.now() - (this.#counts.lastCheckAt ?? clock.now()),',
+  ],
+  [
+    'what was cleared is not synced',
+    'write/write-volume.ts',
+    'remove it`);\n  yield* sync(volume);\n}',
+    'remove it`);\n}',
+  ],
+  [
+    'a volume that is cleared while another writer publishes loses its links',
+    'write/write-volume.ts',
+    'yield* alignLinks(volume);\n  } finally {',
+    '} finally {',
+  ],
+  [
+    'what another writer has removed meanwhile is an error',
+    'write/volume-sweep.ts',
+    'if (errnoOf(error) !== undefined && !(yield* wait(parent.lstat(name)))) return;',
+    '',
+  ],
+  [
+    'it is watching before its backend is subscribed',
+    'watch/connection.ts',
+    "if (tag === 'closed') return 'starting';",
+    "if (tag === 'closed') return 'watching';",
+  ],
+];
+
+/** Not by seeds: a loop within a loop, which the kind `many` counts. */
+export const LOOP_IN_A_LOOP = [
+  'a link is found by going through all of them',
+  'fs/targets/link-routes.ts',
+  'const links = place.entries.get(entry);\n      if (links)',
+  'const links = [...place.entries].find(([name]) => name === entry)?.[1];\n      if (links)',
 ];

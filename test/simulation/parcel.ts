@@ -6,6 +6,7 @@ import { denied } from './denied.js';
 import { KINDS, PAUSES_MS, type Kind } from './kinds.js';
 import { loadParcelFor } from './parcel-edges.js';
 import { SCENES } from './scenes.js';
+import { subdirectories } from './subdirectories.js';
 import type { World } from './world.js';
 
 const TREES: Readonly<Record<string, Kind>> = { ...KINDS, ...SCENES, denied };
@@ -95,6 +96,12 @@ export const parcel: Kind = (world) => {
   if (typeof path === 'string' && MOVABLE.includes(kind) && choices.choose(2) === 1) moves(world, path);
   if (path === '/m' && choices.choose(2) === 1) grows(world, path);
   return { ...scene, isDeafened, isSilent: isSilent || scene.isSilent === true, lateMs: BATCH_MS };
+};
+
+/** Directories of the tree are replaced, also while the module lists it. */
+export const replacedParcel: Kind = (world) => {
+  const { isDeafened, isSilent } = loads(world);
+  return { ...subdirectories(world), isDeafened, isSilent, lateMs: BATCH_MS };
 };
 
 /** Several watchers of one process. */

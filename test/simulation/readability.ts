@@ -28,6 +28,8 @@ interface Period {
 export interface Told {
   readonly at: number;
   readonly name: string;
+  /** Of `unreadable`, the path that its error names. */
+  readonly path?: string | undefined;
 }
 
 /** Polls, the delays between attempts, and a turn or two, ms. */
@@ -35,6 +37,7 @@ const SLACK_MS = 2_500;
 
 export class Readability {
   readonly #world: World;
+  readonly #reader: Fs;
   readonly #periods: Period[] = [];
   #isInPart = false;
   /** Whether a directory could not be listened to. */
@@ -47,6 +50,7 @@ export class Readability {
     this.#world = world;
     const root = world.machine.process();
     const reader = world.machine.process({ uid: world.library.uid });
+    this.#reader = reader.fs;
     const note = (): void => {
       const needed = needs(root.fs);
       this.#note(isDenied(reader.fs, needed));
@@ -58,6 +62,14 @@ export class Readability {
     };
     note();
     world.afterStep.push(note);
+  }
+
+  /** 12: what is told last names what cannot be read now, not what could not be read before. */
+  checkNamed(told: readonly Told[]): void {
+    if (this.#periods.at(-1)?.isDenied !== true) return;
+    const last = told.findLast(({ name }) => name === 'unreadable' || name === 'readable');
+    if (last?.path === undefined || mayNot(this.#reader, last.path)) return;
+    throw new Violation(12, `unreadable names ${last.path}, which can be read by now`);
   }
 
   /** Whether not all of it can be read now. */
@@ -105,6 +117,13 @@ export class Readability {
       );
     }
   }
+}
+
+/** Whether a user may not look up, list or read what is at a path. */
+function mayNot(fs: Fs, path: string): boolean {
+  const find = (): unknown => fs.lstatSync(path, { bigint: true, throwIfNoEntry: false });
+  if (fails(find)) return true;
+  return fs.inodeAt(path)?.kind === 'directory' ? fails(() => list(fs, path)) : fails(() => read(fs, path));
 }
 
 function isDenied(fs: Fs, { directories, files, perhaps = [], contents = [] }: Needs): boolean | undefined {

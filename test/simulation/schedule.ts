@@ -1,8 +1,11 @@
 /** Runs one schedule, and says which invariant it violates. */
+import { aliases } from './aliases.js';
 import { behind } from './behind.js';
 import { BUSY_KINDS } from './busy.js';
 import { Choices } from './choices.js';
+import { clocks } from './clocks.js';
 import { cover } from './consumers/covering.js';
+import { frail } from './consumers/frail.js';
 import { HABITS } from './consumers/habits.js';
 import { hang } from './consumers/hanging.js';
 import { leave } from './consumers/leaving.js';
@@ -13,6 +16,8 @@ import { together } from './consumers/together.js';
 import { Watching } from './consumers/watching.js';
 import { MEDIA, Writing } from './consumers/writing.js';
 import { denied } from './denied.js';
+import { deniedAncestors } from './denied-ancestors.js';
+import { deniedFile } from './denied-file.js';
 import { drawn } from './drawn.js';
 import { historyOf } from './history.js';
 import { checkAllIsTold, checkInTime, checkReports, checkStart } from './invariants.js';
@@ -21,9 +26,12 @@ import { LAPTOPS } from './laptops.js';
 import { LEFT_KINDS } from './left.js';
 import { POLLED } from './polled.js';
 import { nextRealTurn } from './globals.js';
-import { parcel, parcels } from './parcel.js';
+import { numbered } from './numbered.js';
+import { parcel, parcels, replacedParcel } from './parcel.js';
 import { Readability } from './readability.js';
+import { remote } from './remote.js';
 import { SCENES } from './scenes.js';
+import { subdirectories } from './subdirectories.js';
 import { leftovers, pendingTimers } from './time.js';
 import { Violation, World, type Entry } from './world.js';
 
@@ -54,14 +62,23 @@ const WATCHED: Readonly<Record<string, Kind>> = {
   ...BUSY_KINDS,
   ...LEFT_KINDS,
   denied,
+  'denied-ancestors': deniedAncestors,
+  'denied-file': deniedFile,
   drawn,
   behind,
+  aliases,
+  clocks,
+  numbered,
+  remote,
+  subdirectories,
   parcel,
+  'replaced-parcel': replacedParcel,
 };
 
 /** Programs with ways of their own. */
 const PROGRAMS: Readonly<Record<string, (world: World) => Promise<void>>> = {
   cover,
+  frail,
   hang,
   leave,
   neighbors,
@@ -75,7 +92,7 @@ export const ALL_KINDS = Object.keys({ ...WATCHED, ...MEDIA, ...PROGRAMS });
 
 export async function runSchedule({ kind, seed, given }: Schedule, isTraced = false): Promise<Outcome> {
   const choices = new Choices(seed, given);
-  const world = new World(choices, seed, isTraced);
+  const world = new World(choices, seed, isTraced, !(kind in MEDIA));
   let violation: Violation | undefined;
   try {
     await play(world, kind);
@@ -106,6 +123,7 @@ async function play(world: World, kind: string): Promise<void> {
   const missingGraceMs = choices.oneOf([500, 500, 0]);
   const options = { ...scene.options, missingGraceMs, ...(needsResync && { resyncIntervalMs: 5_000 }) };
   const watching = new Watching(world, { ...scene, options });
+  world.afterStep.push(() => watching.checkStatus());
   const habit = choices.oneOf(Object.values(scene.habits ?? HABITS));
   let failure: unknown;
   let late: Violation | undefined;
@@ -119,6 +137,7 @@ async function play(world: World, kind: string): Promise<void> {
     if (failure !== undefined) throw failure as Error;
     const { frozenIn } = world.library;
     if (frozenIn !== undefined) throw new Violation(5, `the process waits for ever in ${frozenIn}`);
+    watching.checkStatus();
     watching.check();
     checkKeepsAlive(world, options.persistent ?? true);
     // What is polled may be found by either.
@@ -128,12 +147,14 @@ async function play(world: World, kind: string): Promise<void> {
       const isTree = scene.options.recursive !== undefined;
       const since = isTree ? (watching.reports[0]?.at ?? Infinity) : watching.since;
       readability?.check(watching.told, since, missingGraceMs, options.resyncIntervalMs ?? 5_000, isTree);
+      if (options.resyncIntervalMs !== 0) readability?.checkNamed(watching.told);
     }
-    if (!isFaulty || scene.isTree !== true)
+    if (scene.isOfLast !== true && (!isFaulty || scene.isTree !== true))
       checkReports(history, watching.reports, watching.since, {
         settleMs: Math.min(settleMs, groupSettleMs),
         // Without a quiet period, what was empty while it was read is told.
         missingGraceMs: settleMs === 0 ? 0 : missingGraceMs,
+        areClocksFar: world.areClocksFar,
       });
     const [first] = watching.reports;
     if (scene.isLogged && first && !world.isLossy) checkStart(first, watching.since);

@@ -1,10 +1,6 @@
 /** Schedules from fixed seeds; `docs/internals/invariants.md` has the invariants. A failure is printed with the command that repeats it. */
-import { readFileSync } from 'node:fs';
-
 import { expect, test } from 'vitest';
 
-// @ts-expect-error -- plain JavaScript, which `node test/simulation/calibrate.mjs` runs as it is
-import { MUTANTS } from './mutants.mjs';
 import { startSimulation } from './processes.js';
 
 const simulation = startSimulation(2);
@@ -56,12 +52,4 @@ test('a seed determines a schedule completely', HANG_LIMIT, async () => {
   expect(
     (await simulation.run('--kind', 'around', '--seed', '7', '--trace')).split('\n').slice(0, -2),
   ).toEqual(trace);
-});
-
-test('each mutant changes one place of the engine', () => {
-  const source = (path: string): string =>
-    readFileSync(new URL(`../../src/${path}`, import.meta.url), 'utf8');
-  const mutants = MUTANTS as readonly (readonly [name: string, file: string, text: string])[];
-  const stale = mutants.filter(([, path, text]) => source(path).split(text).length !== 2);
-  expect(stale.map(([name]) => name)).toEqual([]);
 });

@@ -4,7 +4,7 @@
  * | the clock of            | is                                                             |
  * |-------------------------|----------------------------------------------------------------|
  * | the file system         | ours, or that of a file server: behind, ahead, and sometimes set |
- * | the process             | sometimes set, with that of the file system                    |
+ * | the process             | sometimes set, mostly with that of the file system             |
  */
 import { randomOf } from './choices.js';
 import { setWallClock } from './time.js';
@@ -18,14 +18,38 @@ const STEPS_MS = [-5_000.017, -100.017, 100.017, 5_000.017, 3_600_000.017];
 /** Within this time, ms. */
 const LATEST_MS = 2_000;
 
-/** The difference between the clocks, by the ms since the schedule began. Sets ours, too. */
-export function skewOf(seed: number): (elapsed: number) => number {
-  const skewMs = SKEWS_MS[seed % SKEWS_MS.length] ?? 0;
+/** A server in a wrong time zone, or with a wrong date. */
+const FAR_MS = [8, -8, 23, -23, 25, -25, 24 * 400, -24 * 4_000].map((hours) => hours * 3_600_000);
+
+/** Clocks that differ by more say nothing about each other, ms. */
+const DAY_MS = 24 * 3_600_000;
+
+/** The clocks of a schedule. */
+export interface Clocks {
+  /** The difference between the clocks, by the ms since the schedule began. */
+  readonly skewAt: (elapsed: number) => number;
+  /** Whether they differ, at some time, by a day or more: what a program finds at its start counts as old then. */
+  readonly areFar: boolean;
+}
+
+/** Sets ours, too. */
+export function clocksOf(seed: number, mayBeFar: boolean): Clocks {
+  const isFar = mayBeFar && randomOf(seed ^ 0xff3)() < 0.12;
+  const skewMs = (isFar ? FAR_MS : SKEWS_MS)[seed % SKEWS_MS.length] ?? 0;
   const random = randomOf(seed ^ 0xc10c);
-  const which = Math.floor(random() * 6);
+  const which = Math.floor(random() * (isFar ? 4 : 6));
   const at = random() * LATEST_MS;
-  const stepMs = STEPS_MS[Math.floor(random() * STEPS_MS.length)] ?? 0;
+  const step = random();
+  const steps = isFar ? FAR_MS.map((ms) => ms + 0.017) : STEPS_MS;
+  const drawn = steps[Math.floor(step * steps.length)] ?? 0;
+  const isOnlyOurs = isFar && which === 2;
+  // Nobody waits for hours until a link is older than what is written behind it.
+  const stepMs = isFar && !isOnlyOurs ? Math.abs(drawn) : drawn;
   const stepped = (elapsed: number): number => (elapsed >= at ? stepMs : 0);
-  setWallClock(which === 1 ? stepped : () => 0);
-  return which === 0 ? (elapsed) => skewMs + stepped(elapsed) : () => skewMs;
+  setWallClock(which === 1 || isOnlyOurs ? stepped : () => 0);
+  const largest = Math.max(...[0, stepMs, -stepMs].map((by) => Math.abs(skewMs + by)));
+  return {
+    skewAt: (elapsed) => skewMs + (which === 0 ? stepped(elapsed) : isOnlyOurs ? -stepped(elapsed) : 0),
+    areFar: isFar && largest >= DAY_MS - LATEST_MS,
+  };
 }

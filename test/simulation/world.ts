@@ -14,7 +14,7 @@ import { setRandom, settled } from './globals.js';
 import { insidePath } from '../../src/core/ports/platform-path.js';
 import { Errno, Machine, type Platform, type Process } from './machine/machine.js';
 import type { NativeParcel } from './machine/parcel.js';
-import { skewOf } from './skew.js';
+import { clocksOf } from './skew.js';
 import * as time from './time.js';
 
 /** The bundle is one for a platform. */
@@ -73,6 +73,8 @@ export class World {
   readonly trace: Entry[] | undefined;
   /** Called after each step of an actor that may have changed something. */
   readonly afterStep: (() => void)[] = [];
+  /** Called at the beginning of each turn, when all promises have been continued. */
+  readonly eachTurn: (() => void)[] = [];
   /** The native module of the backend `parcel`, if it is used. */
   parcel: NativeParcel | undefined;
   /** What tells the library of events. */
@@ -91,6 +93,8 @@ export class World {
   readonly #faults: number;
   /** Whether calls fail or events are lost, so that only a resync finds everything. */
   readonly isLossy: boolean;
+  /** Whether the clocks of the library and of the file systems may say nothing about each other. */
+  areClocksFar: boolean;
   /** Whether calls fail. */
   readonly canFail: boolean;
   #actors: Actor[] = [];
@@ -100,13 +104,15 @@ export class World {
   /** The files that are being written in place. */
   readonly #written = new Set<string>();
 
-  constructor(choices: Choices, seed: number, isTraced: boolean) {
+  /** @param mayBeFar whether the clocks may differ by a day or more. What killed writers left is a day old by ours. */
+  constructor(choices: Choices, seed: number, isTraced: boolean, mayBeFar: boolean) {
     time.resetTime();
     this.choices = choices;
     this.random = randomOf(seed ^ 0x5eed);
     setRandom(this.random);
     this.trace = isTraced ? [] : undefined;
-    const skewAt = skewOf(seed);
+    const { skewAt, areFar } = clocksOf(seed, mayBeFar);
+    this.areClocksFar = areFar;
     this.machine = new Machine({
       random: this.random,
       tickMs: choices.oneOf([4, 0, 10] as const),
@@ -135,9 +141,10 @@ export class World {
     this.trace?.push({ ms: this.now, who, what: path === undefined ? what : `${what} ${path}` });
   }
 
-  /** Somebody who acts between the calls of the library. */
-  actor(name: string, list: (fs: Process['fs']) => Steps): void {
+  /** Somebody who acts between the calls of the library. @param isRemote on another computer, so that no event tells it. */
+  actor(name: string, list: (fs: Process['fs']) => Steps, { isRemote = false } = {}): void {
     const process = this.machine.process({
+      isRemote,
       before: (call, path) => {
         this.#hasChanged ||= !LOOKUPS.has(call);
         this.note(name, call, path);
@@ -222,6 +229,7 @@ export class World {
   async #turn(end: number): Promise<void> {
     if ((this.turns += 1) > MAX_TURNS) throw new Violation(9, `more than ${MAX_TURNS} turns`);
     await settled();
+    for (const each of this.eachTurn) each();
     let didWork = time.runTimers() > 0;
     if (didWork) await settled();
     this.#actBetween();

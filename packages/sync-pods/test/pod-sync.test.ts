@@ -180,7 +180,7 @@ describe('kindness', () => {
       const pod = podOf(`p${index}`, [app]);
       server.putObject('pods', {
         ...pod,
-        metadata: { ...pod.metadata, uid: `uid-${index}` } as typeof pod.metadata,
+        metadata: { ...pod.metadata, uid: `uid-${index}` },
       });
     }
     const running = await sync({ splayMs: 20_000 });

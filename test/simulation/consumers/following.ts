@@ -31,6 +31,9 @@ export function checkFollowed(
   watching.check();
   if (!world.isLossy && scene.isSilent !== true) watching.checkCalm(false, isDeaf);
   if (!world.isLossy || scene.isTree !== true)
-    checkReports(history, watching.reports, watching.since, patience);
+    checkReports(history, watching.reports, watching.since, {
+      ...patience,
+      areClocksFar: world.areClocksFar,
+    });
   checkAllIsTold(history, watching.reports.at(-1));
 }

@@ -8,28 +8,30 @@ import { KUBELET, publish } from '../actors/volumes.js';
 import { leftovers } from '../time.js';
 import { Violation, type World } from '../world.js';
 
-const POINT = '/n';
+/** The mount table has blanks, backslashes and line ends in octal, perhaps one after another. */
+const POINTS = ['/n', '/n', '/n  x', '/n\\040\\', '/ n\t\n', '/n\\134 \u00fc#'];
 
 /** Polling, reading the mount table, and settling take less together. */
 const PATIENCE_MS = 10_000;
 
-function write(world: World, isVolume: boolean, text: string): void {
+function write(world: World, point: string, isVolume: boolean, text: string): void {
   const { fs } = world.machine.process();
-  const at = { fs, world, directory: POINT, manner: KUBELET };
+  const at = { fs, world, directory: point, manner: KUBELET };
   const revision = `..2030_01_01_00_00_00.${Math.floor(world.random() * 1e9)}`;
-  Array.from(isVolume ? publish(at, revision, new Map([['f', text]])) : writeFile(fs, `${POINT}/f`, text));
+  Array.from(isVolume ? publish(at, revision, new Map([['f', text]])) : writeFile(fs, `${point}/f`, text));
 }
 
 export async function hang(world: World): Promise<void> {
   const { choices, machine } = world;
-  machine.process().fs.mkdirSync(POINT, 0o755);
-  let mount = machine.mount(POINT, { type: 'nfs4' });
+  const point = choices.oneOf(POINTS);
+  machine.process().fs.mkdirSync(point, 0o755);
+  let mount = machine.mount(point, { type: 'nfs4' });
   const isVolume = choices.choose(2) === 1;
-  write(world, isVolume, 'the first text');
+  write(world, point, isVolume, 'the first text');
   const told: string[] = [];
   const watch = (): ResilientWatcher => {
     const fs = world.library.fs as unknown as ResilientWatcherOptions['fs'];
-    const watcher = new ResilientWatcher(isVolume ? POINT : `${POINT}/f`, {
+    const watcher = new ResilientWatcher(isVolume ? point : `${point}/f`, {
       fs,
       random: world.random,
       backend: 'fs',
@@ -51,10 +53,10 @@ export async function hang(world: World): Promise<void> {
       machine.unmount(mount, { isLazy: true });
       world.note('administrator', 'unmounts');
       await world.rest(choices.oneOf([0, 500, 5_000]));
-      mount = machine.mount(POINT, { type: choices.oneOf(['nfs4', 'ext4']) });
+      mount = machine.mount(point, { type: choices.oneOf(['nfs4', 'ext4']) });
       world.note('administrator', 'mounts');
     } else mount.isHung = false;
-    write(world, isVolume, 'the last text');
+    write(world, point, isVolume, 'the last text');
     await world.through(Promise.all(starts), 'start()');
     await world.rest(PATIENCE_MS);
     if (told.at(-1) !== 'the last text')

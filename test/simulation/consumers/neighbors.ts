@@ -117,7 +117,10 @@ export async function neighbors(world: World): Promise<void> {
     const { history, watching } = followed;
     try {
       if (!world.canFail || good === KINDS['volume'])
-        checkReports(history, watching.reports.map(withoutBad), watching.since, PATIENCE);
+        checkReports(history, watching.reports.map(withoutBad), watching.since, {
+          ...PATIENCE,
+          areClocksFar: world.areClocksFar,
+        });
       checkAllIsTold(history, watching.reports.map(withoutBad).at(-1));
     } catch (error) {
       throw error instanceof Violation

@@ -2,6 +2,7 @@
 import {
   ListenerError,
   ResilientWatcher,
+  TargetError,
   type Change,
   type ResilientWatcherOptions,
 } from '../../../src/index.js';
@@ -52,9 +53,12 @@ export class Watching {
     const { path, options } = this.#watched;
     const watcher = new ResilientWatcher(path, { ...options, fs, random: this.#world.random, signal });
     watcher.on('change', (change) => this.#received(watcher, change));
-    for (const name of ['unreadable', 'readable', 'degraded', 'recovered', 'restart', 'warning'] as const) {
+    for (const name of ['readable', 'degraded', 'recovered', 'restart', 'warning'] as const) {
       watcher.on(name, () => this.#event(watcher, name));
     }
+    watcher.on('unreadable', ({ error }) =>
+      this.#event(watcher, 'unreadable', error instanceof TargetError ? error.path : undefined),
+    );
     watcher.on('error', (error) => {
       if (this.hasFailingListener && error instanceof ListenerError) return;
       this.#violated(new Violation(6, error.stack ?? error.message));
@@ -110,9 +114,9 @@ export class Watching {
     this.reports.push({ at: this.#world.now, units });
   }
 
-  #event(watcher: ResilientWatcher, name: string): void {
-    this.#world.note('program', name);
-    this.told.push({ at: this.#world.now, name });
+  #event(watcher: ResilientWatcher, name: string, path?: string): void {
+    this.#world.note('program', name, path);
+    this.told.push({ at: this.#world.now, name, path });
     this.#isUnreadable ||= name === 'unreadable';
     this.#isPolled ||= name === 'restart' || name === 'degraded';
     if (this.#closed.has(watcher)) this.#violated(new Violation(7, `${name} after close()`));
@@ -134,6 +138,15 @@ export class Watching {
       throw new Violation(5, `${this.#resyncs} changes were found by a resync only`);
     if (this.#isPolled && !isDeaf && !isDenied) throw new Violation(6, 'degraded');
     if (this.#isUnreadable && !isDenied) throw new Violation(6, 'unreadable');
+  }
+
+  /** 14: what is measured does not move with the wall clock. */
+  checkStatus(): void {
+    const { sinceLastCheckMs: ms } = this.watcher.status();
+    if (ms === null || (ms >= 0 && ms <= this.#world.now - this.since)) return;
+    this.#violated(
+      new Violation(14, `the last check ended ${ms} ms ago, and ${this.#world.now} ms have passed`),
+    );
   }
 
   /** @throws {Violation} the first one that a listener has seen. */

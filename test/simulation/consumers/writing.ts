@@ -20,6 +20,8 @@ interface Medium {
   readonly calls: number;
   /** Undefined if it cannot be written in one go. */
   readonly writeSync?: (fs: Fs, path: string, text: string, durability: Durability) => void;
+  /** Undefined if there is no such thing. */
+  readonly clear?: (fs: Fs, path: string, durability: Durability) => Promise<void>;
 }
 
 const FILE: Medium = {
@@ -39,6 +41,7 @@ const VOLUME: Medium = {
   calls: 200,
   see: (fs, path) => (exists(fs, `${path}/..data`) ? textIn(directory(fs, path, false)) : undefined),
   seeAtRest(fs, path) {
+    if (!exists(fs, path)) return undefined;
     const keys = fs.readdirSync(path, { withFileTypes: true }).filter(({ name }) => !name.startsWith('..'));
     const files = keys.flatMap(({ name }): [string, string][] => {
       const text = fileText(fs, `${path}/${name}`);
@@ -51,6 +54,14 @@ const VOLUME: Medium = {
     const volume = new AtomicVolume(path, { fs, durability, createDirectory: true });
     try {
       await volume.write(filesOf(text));
+    } finally {
+      await volume.close();
+    }
+  },
+  async clear(fs, path, durability) {
+    const volume = new AtomicVolume(path, { fs, durability });
+    try {
+      await volume.clear();
     } finally {
       await volume.close();
     }
@@ -111,6 +122,8 @@ export class Writing {
   readonly #found: (string | undefined)[] = [];
   /** The first of them that a power cut must not lose. */
   #durableFrom = 0;
+  /** How often everything may have been removed. */
+  #clears = 0;
   readonly #programs: Process[] = [];
 
   constructor(world: World, medium: Medium) {
@@ -160,6 +173,7 @@ export class Writing {
     if (this.#isHeldUp) throw new Violation(12, 'while a server hangs, nothing else is written');
     for (const outcome of outcomes) if (outcome.status === 'rejected') throw outcome.reason as Error;
     this.#look();
+    if (this.#fate === 'power cut' && !this.#isMet) this.#cut('nobody');
     if (this.#isCut) this.#checkAfterCut();
     else if (!this.#isMet) this.#checkAtRest();
     await this.#world.through(this.#recover(), 'a write');
@@ -177,8 +191,26 @@ export class Writing {
       if (process.isKilled || this.#isCut) return;
       const text = `text ${number} of ${index}${' '.repeat(choices.choose(3))}`;
       const isSync = this.#fate !== 'hang' && this.#medium.writeSync !== undefined && choices.choose(3) === 2;
-      await this.#write(name, process, way, text, isSync);
+      if (this.#medium.clear && choices.choose(5) === 4) await this.#clear(name, process, way);
+      else await this.#write(name, process, way, text, isSync);
     }
+  }
+
+  async #clear(name: string, process: Process, way: string): Promise<void> {
+    this.#world.note(name, 'clears');
+    this.#clears += 1;
+    try {
+      await this.#medium.clear?.(process.fs, way, this.#durability);
+    } catch (error) {
+      this.#look();
+      this.#failed(name, process, undefined, error);
+      return;
+    }
+    this.#look();
+    this.#world.note(name, 'has cleared');
+    const at = this.#found.lastIndexOf(undefined);
+    if (at < 0) throw new Violation(10, 'it is reported as cleared, and readers never saw that');
+    if (this.#durability === 'full') this.#durableFrom = Math.max(this.#durableFrom, at);
   }
 
   async #write(name: string, process: Process, way: string, text: string, isSync: boolean): Promise<void> {
@@ -202,11 +234,13 @@ export class Writing {
   }
 
   /** @throws {Violation} if the error says something about readers that is wrong. */
-  #failed(name: string, { isKilled }: Process, text: string, error: unknown): void {
+  #failed(name: string, { isKilled }: Process, text: string | undefined, error: unknown): void {
     this.#world.note(name, `fails: ${(error as Error).message}`);
     // Nobody hears what it says.
     if (isKilled) return;
     if (!(error instanceof WriteError) || !this.#isMet || this.#fate === 'hang') throw error;
+    // What is not there may not have been there before.
+    if (text === undefined) return;
     const wasFound = this.#found.includes(text);
     const { published } = error;
     if (published !== null && published !== wasFound) {
@@ -220,7 +254,7 @@ export class Writing {
   async #recover(): Promise<void> {
     this.#isRecovering = true;
     this.#found.length = 0;
-    this.#durableFrom = 0;
+    this.#durableFrom = this.#clears = 0;
     this.#callsLeft = Infinity;
     const name = 'the next writer';
     await this.#write(name, this.#process(name), `${this.#directory}/x`, 'the last text', false);
@@ -245,16 +279,22 @@ export class Writing {
   }
 
   #meet(name: string, process: Process): void {
-    const { machine, choices } = this.#world;
+    const { choices } = this.#world;
     this.#isMet = true;
     this.#world.note(name, `meets: ${this.#fate}`);
     if (this.#fate === 'kill') process.kill();
     if (this.#fate === 'failure') throw new Errno(choices.oneOf(FAILURES));
-    if (this.#fate === 'power cut') {
-      machine.powerCut();
-      this.#observer = machine.process();
-    }
+    if (this.#fate === 'power cut') this.#cut(name);
     if (this.#fate === 'hang' && this.#server) this.#hanging = this.#hang(this.#server, process);
+  }
+
+  /** Before a call of this program, or when all that was begun has ended. */
+  #cut(name: string): void {
+    const { machine } = this.#world;
+    this.#isMet = true;
+    this.#world.note(name, 'has no power');
+    machine.powerCut();
+    this.#observer = machine.process();
   }
 
   /** What the server is asked meanwhile is answered later, and the program goes on with the rest. */
@@ -277,7 +317,9 @@ export class Writing {
     this.#world.note('readers', `find ${found === undefined ? 'nothing' : `"${found}"`}`);
     if (this.#isCut) return;
     if (!this.#possible.has(found)) throw new Violation(10, `readers find ${String(found)}`);
-    if (this.#found.includes(found)) throw new Violation(2, `readers find ${String(found)} again`);
+    const wasThere = this.#found.filter((each) => each === found).length;
+    if (wasThere > (found === undefined ? this.#clears : 0))
+      throw new Violation(2, `readers find ${String(found)} again`);
     this.#found.push(found);
   }
 
@@ -289,7 +331,7 @@ export class Writing {
 
   #checkAfterCut(): void {
     const found = this.#medium.see(this.#observer.fs, `${this.#directory}/x`);
-    const at = this.#found.indexOf(found);
+    const at = this.#found.lastIndexOf(found);
     this.#possible.add(found);
     if (this.#durability === 'none') return;
     if (at < 0) throw new Violation(10, `after a power cut, readers find ${String(found)}`);

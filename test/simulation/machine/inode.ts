@@ -18,6 +18,9 @@ export const STICKY = 0o1000;
 /** The size of a directory, for each so many of its entries, as ext4 has it. */
 const [DIRECTORY_BYTES, ENTRIES] = [4096, 200];
 
+/** The device of `/proc`. */
+const PROC = 0x15n;
+
 const EMPTY: Buffer = Buffer.alloc(0);
 
 /** What the disk holds of an inode. The rest is in memory only. */
@@ -37,6 +40,8 @@ export class Inode {
   target = '';
   /** Of a link in `/proc` that leads to an object instead of a path. */
   leadsTo: Place | undefined;
+  /** Whether it is in `/proc`: without a size, on a device of its own, and made when it is first asked for. */
+  isOfProc = false;
   nlink = 0;
   /** How many descriptors are open. */
   opens = 0;
@@ -69,12 +74,13 @@ export class Inode {
 
   get size(): number {
     if (this.kind === 'directory') return DIRECTORY_BYTES * Math.ceil((this.entries.size + 1) / ENTRIES);
-    if (this.leadsTo) return 0;
+    if (this.isOfProc) return 0;
     return this.kind === 'link' ? Buffer.byteLength(this.target) : this.bytes.length;
   }
 
   /** As `lstat` tells. The same object until something changes. */
   get stat(): Stat {
+    if (this.isOfProc && !this.#stat) this.birthtimeNs = this.mtimeNs = this.ctimeNs = this.storage.stamp();
     if (!this.#stat?.isOf(this)) this.#stat = new Stat(this);
     return this.#stat;
   }
@@ -173,7 +179,7 @@ export class Stat extends Kinds {
     this.#uid = inode.uid;
     this.#gid = inode.gid;
     this.#size = inode.size;
-    this.dev = inode.storage.device;
+    this.dev = inode.isOfProc ? PROC : inode.storage.device;
     this.ino = BigInt(inode.number);
     this.mode = BigInt(FORMATS[inode.kind] | inode.mode);
     this.nlink = BigInt(inode.nlink);

@@ -57,6 +57,14 @@ interface MountOptions {
   readonly isReadOnly?: boolean;
   /** Of a new file system, bytes. */
   readonly capacity?: number;
+  /** The clock of a new file system, epoch ms. Default that of the machine. */
+  readonly now?: () => number;
+}
+
+interface Stamps {
+  readonly now: () => number;
+  last: bigint;
+  lastMs: number;
 }
 
 export class Machine {
@@ -73,13 +81,13 @@ export class Machine {
   #mounts: Mount[];
   #mountIds = 20;
   #devices = 0x800n;
-  #lastStamp = 0n;
-  #lastStampMs = -1;
+  readonly #stamps: Stamps;
   #mountInfo: string | undefined;
 
   constructor(options: MachineOptions) {
     this.#options = options;
     this.platform = options.platform ?? 'linux';
+    this.#stamps = { now: options.now, last: 0n, lastMs: -1 };
     const mount = new Mount(
       this.#mountIds++,
       this.#newStorage(options.type ?? 'ext4').root,
@@ -99,9 +107,9 @@ export class Machine {
   }
 
   /** Mounts a new file system, or what is at another path. */
-  mount(point: string, { type, bind, isReadOnly = false, capacity }: MountOptions): Mount {
+  mount(point: string, { type, bind, isReadOnly = false, capacity, now }: MountOptions): Mount {
     const on = this.#at(point);
-    const root = bind === undefined ? this.#newStorage(type, capacity).root : this.#at(bind).entry;
+    const root = bind === undefined ? this.#newStorage(type, capacity, now).root : this.#at(bind).entry;
     const mount = new Mount(this.#mountIds++, root, on, isReadOnly);
     mount.storage.mounts += 1;
     (on.entry.mounts ??= []).push(mount);
@@ -130,6 +138,7 @@ export class Machine {
   linkRoot(path: string, type?: string): Mount | undefined {
     const { entry } = existing(lookup(this.#superuser, path, 'keep'));
     const before = entry.inode.leadsTo?.mount;
+    entry.inode.isOfProc = true;
     const root = type === undefined ? undefined : this.#newStorage(type).root;
     const mount = root && new Mount(this.#mountIds++, root, undefined, false);
     if (mount) mount.storage.mounts += 1;
@@ -138,6 +147,11 @@ export class Machine {
     before.storage.mounts -= 1;
     this.endIfUnmounted(before.storage);
     return mount;
+  }
+
+  /** Makes this link one of `/proc` that leads to a path. */
+  putInProc(path: string): void {
+    existing(lookup(this.#superuser, path, 'keep')).entry.inode.isOfProc = true;
   }
 
   /** A file system that is neither mounted nor in use ends. */
@@ -205,28 +219,29 @@ export class Machine {
     return existing(lookup(this.#superuser, path, 'follow'));
   }
 
-  #newStorage(type: string, capacity?: number): Storage {
+  #newStorage(type: string, capacity?: number, now?: () => number): Storage {
+    const stamps = now ? { now, last: 0n, lastMs: -1 } : this.#stamps;
     return new Storage({
       type,
       device: this.#devices++,
-      stamp: () => this.#stamp(),
+      stamp: () => this.#stamp(stamps),
       capacity,
       fold: FOLDS[this.platform],
     });
   }
 
-  #stamp(): bigint {
-    const { now, tickMs } = this.#options;
-    const ms = now();
+  #stamp(stamps: Stamps): bigint {
+    const { tickMs } = this.#options;
+    const ms = stamps.now();
+    const isSame = ms === stamps.lastMs;
     if (tickMs > 0) {
-      if (ms !== this.#lastStampMs) this.#lastStamp = BigInt(Math.floor(ms / tickMs) * tickMs) * 1_000_000n;
-      this.#lastStampMs = ms;
-      return this.#lastStamp;
+      if (!isSame) stamps.last = BigInt(Math.floor(ms / tickMs) * tickMs) * 1_000_000n;
+      stamps.lastMs = ms;
+      return stamps.last;
     }
     // The clock may be set back.
-    this.#lastStamp =
-      ms === this.#lastStampMs ? this.#lastStamp + 1n : BigInt(Math.floor(ms * 1_000)) * 1_000n;
-    this.#lastStampMs = ms;
-    return this.#lastStamp;
+    stamps.last = isSame ? stamps.last + 1n : BigInt(Math.floor(ms * 1_000)) * 1_000n;
+    stamps.lastMs = ms;
+    return stamps.last;
   }
 }

@@ -38,7 +38,8 @@ export class Process {
   uid: number;
   gid: number;
   readonly umask: number;
-  readonly hasProc: boolean;
+  /** May be changed before the first call. */
+  hasProc: boolean;
   readonly maxWriteBytes: number;
   readonly pathOnMachine: (path: string) => string;
   before: (call: string, path: string) => void;
