@@ -1,4 +1,4 @@
-import type { Attributes, Counter, Histogram, Meter, ObservableCallback } from '@opentelemetry/api';
+import type { Attributes, Meter, ObservableCallback } from '@opentelemetry/api';
 
 import type { Labels, Metric } from '../core/telemetry/telemetry-definitions.js';
 import { otelName, SECONDS_BUCKETS, type Sample } from './metrics.js';
@@ -6,20 +6,19 @@ import { Recorder } from './recorder.js';
 
 /** Records the metrics with the instruments of a meter, until the returned function is called. */
 export function recordMetrics(meter: Meter): () => void {
-  const counters = new Map<string, Counter>();
-  const histograms = new Map<string, Histogram>();
   const ends: (() => void)[] = [];
   const recorder = new Recorder({
     add(name, metric, samples) {
       const options = { unit: metric.unit, description: metric.help };
       const advice = { explicitBucketBoundaries: [...SECONDS_BUCKETS] };
-      if (metric.kind === 'counter') counters.set(name, meter.createCounter(otelName(name), options));
-      else if (metric.kind === 'histogram')
-        histograms.set(name, meter.createHistogram(otelName(name), { ...options, advice }));
-      else ends.push(observeGauge(meter, name, metric, samples));
+      if (metric.kind === 'gauge') return void ends.push(observeGauge(meter, name, metric, samples));
+      if (metric.kind === 'counter') {
+        const counter = meter.createCounter(otelName(name), options);
+        return (by, labels) => counter.add(by, attributesOf(labels));
+      }
+      const histogram = meter.createHistogram(otelName(name), { ...options, advice });
+      return (seconds, labels) => histogram.record(seconds, attributesOf(labels));
     },
-    count: (name, labels, by) => counters.get(name)?.add(by, attributesOf(labels)),
-    record: (name, seconds, labels) => histograms.get(name)?.record(seconds, attributesOf(labels)),
   });
   return () => {
     recorder.close();

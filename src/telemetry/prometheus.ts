@@ -1,5 +1,5 @@
 import type * as promClient from 'prom-client';
-import type { Counter, Gauge, Histogram, Registry } from 'prom-client';
+import type { Gauge, Registry } from 'prom-client';
 
 import { hasMethods, matching, resolveOptions } from '../core/options/options.js';
 import { METRICS, prometheusName, SECONDS_BUCKETS, type Sample } from './metrics.js';
@@ -43,21 +43,21 @@ const OPTIONS = {
 export function collectMetrics(options: CollectMetricsOptions): Subscription {
   const { client, registry } = checked(options);
   const registers = [registry];
-  const counters = new Map<string, Counter>();
-  const histograms = new Map<string, Histogram>();
   const own = new Map<string, unknown>();
   const recorder = new Recorder({
     add(id, metric, samples) {
       const name = prometheusName(id, metric);
       const about = { name, help: metric.help, labelNames: [...metric.labels], registers };
-      if (metric.kind === 'counter') counters.set(id, new client.Counter(about));
-      else if (metric.kind === 'histogram')
-        histograms.set(id, new client.Histogram({ ...about, buckets: [...SECONDS_BUCKETS] }));
-      else new client.Gauge({ ...about, collect: collecting(samples) });
+      const isGauge = metric.kind === 'gauge';
+      const made = isGauge
+        ? new client.Gauge({ ...about, collect: collecting(samples) })
+        : metric.kind === 'counter'
+          ? new client.Counter(about)
+          : new client.Histogram({ ...about, buckets: [...SECONDS_BUCKETS] });
       own.set(name, registry.getSingleMetric(name));
+      if (isGauge) return undefined;
+      return (value, labels) => ('observe' in made ? made.observe(labels, value) : made.inc(labels, value));
     },
-    count: (id, labels, by) => counters.get(id)?.inc(labels, by),
-    record: (id, seconds, labels) => histograms.get(id)?.observe(labels, seconds),
   });
   const close = (): void => {
     recorder.close();

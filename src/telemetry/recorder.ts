@@ -6,14 +6,15 @@ import { count, type Operation, type Point, type Subscription } from './observe.
 import { eventOf } from '../core/telemetry/telemetry-points.js';
 import { operationOf } from './operations.js';
 
+/** Counts, or records a duration in seconds. */
+export type Instrument = (value: number, labels: Labels) => void;
+
 interface Instruments {
   /**
    * A metric is known. Packages that are loaded later bring theirs.
    * @param samples the current values of a gauge.
    */
-  add(name: string, metric: Metric, samples: () => Sample[]): void;
-  count(metric: string, labels: Labels, by: number): void;
-  record(metric: string, seconds: number, labels: Labels): void;
+  add(name: string, metric: Metric, samples: () => Sample[]): Instrument | undefined;
 }
 
 /**
@@ -28,28 +29,29 @@ const PUBLISH_RESULTS = ['published', 'unchanged', 'skipped', 'kept', 'error'];
 
 /** Turns messages into counts and durations, and keeps the components for the gauges. */
 export class Recorder {
-  readonly #instruments: Instruments;
   /** Those that run, and have started or published a message. */
   readonly #components = new Set<ComponentHandle>();
   readonly #values = new Map<string, Set<string>>();
-  readonly #metrics = new Map<string, Metric>();
+  readonly #metrics = new Map<
+    string,
+    { readonly metric: Metric; readonly instrument: Instrument | undefined }
+  >();
   readonly #endMetrics: () => void;
   readonly #subscription: Subscription;
 
   constructor(instruments: Instruments) {
-    this.#instruments = instruments;
     this.#endMetrics = followMetrics((name, metric) => {
-      this.#metrics.set(name, metric);
       const bounded = (labels: Labels): Labels => this.#bounded(labels);
-      instruments.add(name, metric, () => samplesOf(name, metric, this.#components, bounded));
+      const samples = (): Sample[] => samplesOf(name, metric, this.#components, bounded);
+      this.#metrics.set(name, { metric, instrument: instruments.add(name, metric, samples) });
     });
     this.#subscription = count({
       point: (point) => this.#point(point),
       started: ({ message }) => this.#add(message.component),
       settled: (operation, durationMs) => this.#settled(operation, durationMs / 1_000),
     });
-    for (const result of WRITE_RESULTS) this.#count('writes', { result }, 0);
-    for (const result of PUBLISH_RESULTS) this.#count('publishes', { result }, 0);
+    for (const result of WRITE_RESULTS) this.#record('writes', 0, { result });
+    for (const result of PUBLISH_RESULTS) this.#record('publishes', 0, { result });
     for (const component of runningComponents()) {
       this.#add(component);
       this.#begin(component);
@@ -72,12 +74,11 @@ export class Recorder {
   /** @param component absent for plain functions such as `atomicWriteFile`. */
   #meterOf(component: ComponentHandle | undefined, event: string): Meter {
     const { name = '', repeated = [] } = component ?? {};
-    const own = (metric: string): Labels => ownLabel(this.#metrics.get(metric) ?? { labels: [] }, name);
     return {
-      count: (metric, labels, by) => this.#count(metric, { ...own(metric), ...labels }, by),
-      record: (metric, seconds, labels) => this.#record(metric, seconds, { ...own(metric), ...labels }),
+      count: (metric, labels, by = 1) => this.#record(metric, by, labels, name),
+      record: (metric, seconds, labels = {}) => this.#record(metric, seconds, labels, name),
       error: (type) => {
-        if (!repeated.some((one) => one === event)) this.#count('errors', { target: name, error_type: type });
+        if (!repeated.some((one) => one === event)) this.#record('errors', 1, { error_type: type }, name);
       },
     };
   }
@@ -89,12 +90,11 @@ export class Recorder {
   }
 
   #begin(component: ComponentHandle): void {
-    this.#count('errors', { target: component.name, error_type: 'ERR_LISTENER' }, 0);
-    for (const { metric, labels, value } of component.metrics?.() ?? []) {
-      const known = this.#metrics.get(metric);
-      if (known?.kind === 'counter')
-        this.#count(metric, { ...ownLabel(known, component.name), ...labels }, value);
-    }
+    const { name } = component;
+    this.#record('errors', 0, { error_type: 'ERR_LISTENER' }, name);
+    // Those of gauges are read when they are collected.
+    for (const { metric, labels, value } of component.metrics?.() ?? [])
+      this.#record(metric, value, labels, name);
   }
 
   #settled(operation: Operation, seconds: number): void {
@@ -104,12 +104,10 @@ export class Recorder {
     operationOf(operation)?.measure?.({ ...message, result }, meter, seconds);
   }
 
-  #count(metric: string, labels: Labels, by = 1): void {
-    this.#instruments.count(metric, this.#bounded(labels), by);
-  }
-
-  #record(metric: string, seconds: number, labels: Labels): void {
-    this.#instruments.record(metric, seconds, this.#bounded(labels));
+  /** @param name of the component, if there is one. */
+  #record(id: string, value: number, labels: Labels, name = ''): void {
+    const { metric, instrument } = this.#metrics.get(id) ?? {};
+    if (metric) instrument?.(value, this.#bounded({ ...ownLabel(metric, name), ...labels }));
   }
 
   #bounded(labels: Labels): Labels {

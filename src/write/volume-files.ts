@@ -1,10 +1,11 @@
 /** The files to be published in a volume, as they are given and as they are written. */
 
-import { aMode, isMode } from '../core/options/mode.js';
+import { modeOption } from '../core/options/mode.js';
 import { nodeUtil } from '../core/ports/builtins.js';
-import { isPlainObject } from '../core/options/options.js';
+import { isPlainObject, matching, resolveOptions } from '../core/options/options.js';
 import { cleanKeys } from '../fs/volume-layout.js';
-import { isOwner, type Owner } from './file-attributes.js';
+import type { Owner } from './file-attributes.js';
+import { SHARED_OPTIONS } from './write-options.js';
 import { isChunk, toBytes, type WriteChunk } from './write-source.js';
 
 /** A file of a volume: its content, or the content with a mode and owner of its own. */
@@ -64,23 +65,23 @@ function entriesOf(given: unknown): [string, unknown][] | undefined {
   return isPlainObject(given) ? Object.entries(given) : undefined;
 }
 
-const PROPERTIES = ['data', 'mode', 'owner'];
+const CONTENT = 'a string, a Uint8Array, or { data } with one of them';
+const PROPERTIES = {
+  data: matching<WriteChunk>('', CONTENT, isChunk),
+  mode: modeOption<undefined>(undefined),
+  owner: SHARED_OPTIONS.owner,
+};
 
 function checkFile(what: string, entry: unknown, defaults: Defaults): VolumeFile {
-  const given = (isChunk(entry) ? { data: entry } : Object(entry)) as Partial<
-    Record<'data' | 'mode' | 'owner', unknown>
-  >;
-  const { data, mode = defaults.mode, owner = defaults.owner } = given;
+  const given = isChunk(entry) ? { data: entry } : (Object(entry) as { readonly data?: unknown });
   // The message does not show the value: it may be a secret.
-  if (!isChunk(data))
-    throw new TypeError(`${what} must hold a string, a Uint8Array, or { data } with one of them`);
+  if (!isChunk(given.data)) throw new TypeError(`${what} must hold ${CONTENT}`);
   // A misspelled `mode` would publish a secret to everybody.
-  const unknown = isChunk(entry) ? undefined : Object.keys(given).find((name) => !PROPERTIES.includes(name));
-  if (unknown !== undefined)
-    throw new TypeError(`${what} has an unknown property "${unknown}"; known are ${PROPERTIES.join(', ')}`);
-  if (!isMode(mode)) throw new TypeError(`${what} must have a mode that is ${aMode(mode)}`);
-  if (owner !== undefined && !isOwner(owner)) {
-    throw new TypeError(`${what} must have an owner { uid, gid } of user and group IDs`);
-  }
-  return { bytes: toBytes(data), mode, owner };
+  const { mode = defaults.mode, owner = defaults.owner } = resolveOptions(
+    what,
+    given,
+    PROPERTIES,
+    'property',
+  );
+  return { bytes: toBytes(given.data), mode, owner };
 }

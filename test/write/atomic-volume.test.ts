@@ -118,10 +118,13 @@ test('keys are cleaned as kubelet does; equal keys, or one below another, are re
 
 test.each([
   [{ a: 1 }, /key "a" must hold a string/],
-  [{ a: { data: '', mode: -1 } }, /key "a" must have a mode/],
-  [{ a: { data: '', mode: 555 } }, /key "a" must have a mode .*, in octal \(0o555, not 555\)/],
-  [{ a: { data: '', mod: 0o400 } }, /key "a" has an unknown property "mod"; known are data, mode, owner/],
-  [{ a: { data: '', owner: 'root' } }, /key "a" must have an owner/],
+  [{ a: { data: '', mode: -1 } }, /key "a": property "mode" must be /],
+  [{ a: { data: '', mode: 555 } }, /key "a": property "mode" must be .*, in octal \(0o555, not 555\)/],
+  [
+    { a: { data: '', mod: 0o400 } },
+    /key "a": unknown property "mod"; the nearest one is "mode"; known are data, mode, owner/,
+  ],
+  [{ a: { data: '', owner: 'root' } }, /key "a": property "owner" must be /],
   ['text', /files must be a plain object or a Map/],
   [null, /files must be a plain object or a Map/],
   [['a'], /files must be a plain object or a Map/],

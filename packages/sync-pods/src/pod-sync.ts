@@ -1,6 +1,5 @@
 import type { ComponentStatus } from 'resilient-watcher';
 import {
-  clusterFailure,
   Component,
   Outcome,
   podServer,
@@ -11,6 +10,7 @@ import {
 } from 'resilient-watcher/internal';
 import { clusterClient, type ClusterClient } from 'resilient-watcher/kubernetes';
 
+import { clusterFailure } from './cluster-failure.js';
 import { MountIndex } from './mount-index.js';
 import { mountingPod, type MountingPod, type ObjectKind } from './mounted-objects.js';
 import { ObjectFollower, type FollowerStep } from './object-follower.js';

@@ -2,7 +2,9 @@ import { generateKeyPair, randomUUID, type KeyObject } from 'node:crypto';
 import { promisify } from 'node:util';
 
 import type { Clock, TokenAnswer, TokenClaims } from 'resilient-watcher';
-import { kubernetesTime, signJwt, verifyJwt } from 'resilient-watcher/internal';
+import { kubernetesTime } from 'resilient-watcher/internal';
+
+import { signJwt, verifyJwt } from './jwt.js';
 
 /** A ServiceAccount, as its tokens name it. */
 export interface Account {
