@@ -6,6 +6,44 @@ import { fileURLToPath } from 'node:url';
 
 import { beforeAll, describe, expect, test } from 'vitest';
 
+/** Spellings of one file. */
+const ON_C = [
+  'C:\\site\\app.env',
+  'C:/site/app.env',
+  'c:\\site\\app.env',
+  'C:\\site/app.env',
+  'C:\\site\\.\\sub\\..\\app.env',
+  'C:app.env',
+  'app.env',
+  './app.env',
+  '.\\app.env',
+  '\\site\\app.env',
+  '/site/app.env',
+  '\\\\?\\C:\\site\\app.env',
+  '//?/C:/site/app.env',
+  'file:///C:/site/app.env',
+];
+const ON_SHARE = [
+  '\\\\server\\share\\app.env',
+  '//server/share/app.env',
+  '\\\\?\\UNC\\server\\share\\app.env',
+];
+
+/** What links in `C:\links` contain, by their names. */
+const LINKS = {
+  absolute: String.raw`C:\site\app.env`,
+  long: String.raw`\\?\c:\site\app.env`,
+  rooted: String.raw`\site\app.env`,
+  relative: String.raw`..\site\app.env`,
+  'far-above': String.raw`..\..\..\site\app.env`,
+  share: String.raw`\\server\share\app.env`,
+  directory: 'C:\\site\\',
+};
+
+const LINKED = Object.keys(LINKS).map(
+  (name) => `C:\\links\\${name}${name === 'directory' ? '\\app.env' : ''}`,
+);
+
 /* eslint-disable @typescript-eslint/no-explicit-any, @typescript-eslint/no-unsafe-assignment, @typescript-eslint/no-unsafe-call, @typescript-eslint/no-unsafe-member-access -- what the program has printed */
 let told: Record<string, any>;
 
@@ -22,18 +60,14 @@ beforeAll(() => {
   write('d/app.env', 'LEVEL=info\n');
   write('share/app.env', 'LEVEL=share\n');
   mkdirSync(join(root, 'c/links'));
-  for (const [name, target] of Object.entries({
-    absolute: String.raw`C:\site\app.env`,
-    long: String.raw`\\?\c:\site\app.env`,
-    rooted: String.raw`\site\app.env`,
-    relative: String.raw`..\site\app.env`,
-    'far-above': String.raw`..\..\..\site\app.env`,
-    share: String.raw`\\server\share\app.env`,
-    directory: 'C:\\site\\',
-  })) {
+  for (const [name, target] of Object.entries(LINKS)) {
     symlinkSync(target, join(root, 'c/links', name));
   }
-  const { stdout, stderr } = spawnSync(process.execPath, [program, root], { encoding: 'utf8' });
+  const { stdout, stderr } = spawnSync(
+    process.execPath,
+    [program, root, JSON.stringify([...ON_C, ...ON_SHARE, 'D:\\app.env', ...LINKED])],
+    { encoding: 'utf8' },
+  );
   expect(stderr).toBe('');
   told = JSON.parse(stdout) as Record<string, any>;
   return () => rmSync(root, { recursive: true, force: true });
@@ -45,30 +79,11 @@ describe('on Windows', () => {
     const onePath = { told: 'C:\\site\\app.env', path: 'C:\\site\\app.env', realPath: 'C:\\site\\app.env' };
     const onDrive = { kind: 'file', content: 'LEVEL=info\n', name: 'app.env', keys: ['app.env'] };
     const onC = { ...onDrive, ...onePath };
-    for (const path of [
-      'C:\\site\\app.env',
-      'C:/site/app.env',
-      'c:\\site\\app.env',
-      'C:\\site/app.env',
-      'C:\\site\\.\\sub\\..\\app.env',
-      'C:app.env',
-      'app.env',
-      './app.env',
-      '.\\app.env',
-      '\\site\\app.env',
-      '/site/app.env',
-      '\\\\?\\C:\\site\\app.env',
-      '//?/C:/site/app.env',
-      'file:///C:/site/app.env',
-    ]) {
+    for (const path of ON_C) {
       expect([path, spellings[path]]).toEqual([path, onC]);
     }
     expect(spellings['D:\\app.env']).toMatchObject({ ...onDrive, path: 'D:\\app.env' });
-    for (const path of [
-      '\\\\server\\share\\app.env',
-      '//server/share/app.env',
-      '\\\\?\\UNC\\server\\share\\app.env',
-    ]) {
+    for (const path of ON_SHARE) {
       const at = '\\\\server\\share\\app.env';
       expect([path, spellings[path]]).toEqual([
         path,

@@ -1,4 +1,4 @@
-/** Paths of Windows: `windows-program.mjs ROOT`, where `ROOT/c` is the drive C. Prints what was told as JSON. */
+/** Paths of Windows: `windows-program.mjs ROOT PATHS`, where `ROOT/c` is the drive C, and the paths are JSON. Prints what was told as JSON. */
 import fs from 'node:fs';
 
 import { pretend } from '../../support/windows.mjs';
@@ -34,35 +34,9 @@ const failure = async (work) => {
 
 const url = (path) => new URL(`file:///${path}`);
 results.spellings = {};
-for (const path of [
-  'C:\\site\\app.env',
-  'C:/site/app.env',
-  'c:\\site\\app.env',
-  'C:\\site/app.env',
-  'C:\\site\\.\\sub\\..\\app.env',
-  'C:app.env',
-  'app.env',
-  './app.env',
-  '.\\app.env',
-  '\\site\\app.env',
-  '/site/app.env',
-  '\\\\?\\C:\\site\\app.env',
-  '//?/C:/site/app.env',
-  url('C:/site/app.env'),
-  '\\\\server\\share\\app.env',
-  '//server/share/app.env',
-  '\\\\?\\UNC\\server\\share\\app.env',
-  'D:\\app.env',
-  // Links.
-  'C:\\links\\absolute',
-  'C:\\links\\long',
-  'C:\\links\\rooted',
-  'C:\\links\\relative',
-  'C:\\links\\far-above',
-  'C:\\links\\share',
-  'C:\\links\\directory\\app.env',
-]) {
-  results.spellings[String(path)] = await watching(path, {}, ({ current, name, path: told, status }) => ({
+for (const path of JSON.parse(process.argv[3])) {
+  const given = path.startsWith('file:') ? new URL(path) : path;
+  results.spellings[path] = await watching(given, {}, ({ current, name, path: told, status }) => ({
     kind: current.kind,
     content: String(current.content),
     told,
