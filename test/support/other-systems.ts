@@ -53,7 +53,7 @@ function guard(
 const isByTest = (): boolean => /[\\/]test[\\/]/.test(new Error().stack?.split('\n')[3] ?? '');
 
 const all = (...names: string[]): string[] => names.flatMap((name) => [name, `${name}Sync`]);
-const isInProc = (path: unknown): boolean => /^\/(?:proc|sys|dev)\//.test(String(path));
+const isInProc = (path: unknown): boolean => /^\/(?:proc|sys)\//.test(String(path));
 const isLinuxProgram = (file: unknown): boolean =>
   ['unshare', 'nsenter', 'mount', 'mkfifo', 'prlimit', 'setpriv'].includes(String(file));
 

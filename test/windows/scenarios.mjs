@@ -396,6 +396,7 @@ for (const [name, scenario] of Object.entries(SCENARIOS)) {
   console.log(`${name}: ${result} (${Math.round(performance.now() - began)} ms)`);
 }
 process.chdir(os.tmpdir());
-fs.rmSync(base, { recursive: true, force: true, maxRetries: 5 });
+// A process that was killed may still hold its working directory.
+attempt(() => fs.rmSync(base, { recursive: true, force: true, maxRetries: 5, retryDelay: 200 }));
 console.log(`${count} scenarios, ${failed} failed`);
 process.exit(failed === 0 ? 0 : 1);
