@@ -22,6 +22,8 @@ const STEPS = [
   ['test:stress'],
   ['test:simulation'],
   ['test:durable'],
+  // Ends with 0, and says why, where it may not mount.
+  ['test:disk'],
   // Ends with 0, and says why, where Wine is missing.
   ['test:windows'],
   ['test:docs'],
