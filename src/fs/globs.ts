@@ -23,8 +23,8 @@ import {
 } from '../core/options/options.js';
 
 /**
- * A pattern of paths that are ignored, or included: a glob, a regular expression or a function of the path relative to the watched
- * directory, with `/` between its parts.
+ * A pattern of paths that are ignored, or included: a glob, a regular expression or a function of the path relative to
+ * the watched directory, with `/` between its parts.
  */
 export type IgnorePattern = string | RegExp | ((path: string) => boolean);
 

@@ -15,14 +15,14 @@ type Undici = typeof undiciModule;
 /**
  * Resolves to a dispatcher for `fetch()` and `undici.request()`. It trusts the CA bundle of the files, and presents
  * their certificate, if they have one. After a change, new requests use a new pool of connections; requests in flight
- * finish in the old one. If the change removes a CA, they have 30 s, and requests that still wait in the old pool are taken
- * back when it is about to send them, 30 s later at most, and sent by the new one. Those whose body is a stream fail with a
- * `TlsError` (`ERR_TLS_CA`) instead: they have not been sent. If a later set has no CA bundle, the last one stays in use. Close the dispatcher when it is no
- * longer used. Starts the files; the caller has to close them.
- * @param options options of undici's `Agent`, among them those for its connector, such as `connectTimeout`, `allowH2` and
- * `socketPath`; `connect` and `tls` options are kept, except that `ca`, `cert` and `key` are replaced by those of the files,
- * if they have them, and `secureContext`, `pfx` and `session` are refused, with which the files would not decide who is
- * trusted. `pipelining` is at most 1.
+ * finish in the old one. If the change removes a CA, they have 30 s, and requests that still wait in the old pool are
+ * taken back when it is about to send them, 30 s later at most, and sent by the new one. Those whose body is a stream
+ * fail with a `TlsError` (`ERR_TLS_CA`) instead: they have not been sent. If a later set has no CA bundle, the last one
+ * stays in use. Close the dispatcher when it is no longer used. Starts the files; the caller has to close them.
+ * @param options options of undici's `Agent`, among them those for its connector, such as `connectTimeout`, `allowH2`
+ * and `socketPath`; `connect` and `tls` options are kept, except that `ca`, `cert` and `key` are replaced by those of
+ * the files, if they have them, and `secureContext`, `pfx` and `session` are refused, with which the files would not
+ * decide who is trusted. `pipelining` is at most 1.
  * @throws {TlsError} (rejects) if the files are not usable.
  * @throws {PackageError} (rejects) if `undici` is not installed.
  */

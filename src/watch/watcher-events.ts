@@ -40,7 +40,10 @@ export interface ResilientWatcherEvents extends ComponentEvents {
   recovered: [recovery: Recovery];
   /** A problem that watching cannot solve. Once for each message. */
   warning: [warning: WatcherWarning];
-  /** A listener or a function in `recursive.ignore` or `include` failed. Without a listener, it becomes a process warning. */
+  /**
+   * A listener or a function in `recursive.ignore` or `include` failed. Without a listener, it becomes a process
+   * warning.
+   */
   error: [error: ListenerError];
 }
 

@@ -8,9 +8,8 @@ import { sleep } from 'resilient-watcher/internal';
 import { becomeShell } from './replace-process.js';
 
 /**
- * `wait` reaps every child of the shell, inherited ones included. A trap interrupts it, so it is repeated. A signal may come
- * before there is a child. The stdin of a
- * background command would be /dev/null, hence descriptor 3.
+ * `wait` reaps every child of the shell, inherited ones included. A trap interrupts it, so it is repeated. A signal may
+ * come before there is a child. The stdin of a background command would be /dev/null, hence descriptor 3.
  */
 const INIT_SCRIPT = `
 exec 3<&0

@@ -1,4 +1,7 @@
-/** What happened in a sequence, in its order: system calls of the publisher, lines of the program, and what was expected. */
+/**
+ * What happened in a sequence, in its order: system calls of the publisher, lines of the program, and what was
+ * expected.
+ */
 
 /** Who did it: the publisher, the suite that expects something, or the program on one of its streams. */
 export type Actor = 'call' | 'suite' | 'stdout' | 'stderr';

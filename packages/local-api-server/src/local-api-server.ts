@@ -75,11 +75,12 @@ const KEEP_ALIVE_MS = 90_000;
 const PUBLIC_PATHS = ['/version', '/healthz', '/livez', '/readyz'];
 
 /**
- * A Kubernetes API server without controllers, on a real HTTPS socket of the loopback interface: objects of any resource, by
- * their paths, that are created, read, updated, patched, deleted, listed and watched; TokenRequest, TokenReview,
- * SelfSubjectReview; PodCertificateRequest and ClusterTrustBundle; discovery. It is enough for `@kubernetes/client-node` and
- * `kubectl`, in JSON. It accepts the bearer tokens it minted and no others. Every user may do everything except what
- * `forbid()` forbids. Nothing is validated against a schema, no server-side apply is served, and owners are not followed.
+ * A Kubernetes API server without controllers, on a real HTTPS socket of the loopback interface: objects of any
+ * resource, by their paths, that are created, read, updated, patched, deleted, listed and watched; TokenRequest,
+ * TokenReview, SelfSubjectReview; PodCertificateRequest and ClusterTrustBundle; discovery. It is enough for
+ * `@kubernetes/client-node` and `kubectl`, in JSON. It accepts the bearer tokens it minted and no others. Every user
+ * may do everything except what `forbid()` forbids. Nothing is validated against a schema, no server-side apply is
+ * served, and owners are not followed.
  *
  * ```ts
  * const server = await LocalApiServer.start();

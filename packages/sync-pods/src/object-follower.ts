@@ -73,7 +73,10 @@ const PAGE_TIMEOUT_MS = 30_000;
 const STREAM_TIMEOUT_MS = 10_000;
 const STREAM_OBJECT_MS = 5;
 
-/** The API server sends a bookmark every minute, unless it has no watch cache: a watch that is silent for longer may be deaf. */
+/**
+ * The API server sends a bookmark every minute, unless it has no watch cache: a watch that is silent for longer may be
+ * deaf.
+ */
 const SILENCE_MS = 90_000;
 
 /** A watch lasts from this time to twice as long, so that not all begin again at once. */

@@ -1,4 +1,7 @@
-/** `certificates.k8s.io/v1`: what is decided about a PodCertificateRequest, as kubelet sends it, and ClusterTrustBundles. */
+/**
+ * `certificates.k8s.io/v1`: what is decided about a PodCertificateRequest, as kubelet sends it, and
+ * ClusterTrustBundles.
+ */
 import { X509Certificate } from 'node:crypto';
 
 import type { Clock } from 'resilient-watcher';

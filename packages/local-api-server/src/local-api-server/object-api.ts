@@ -1,4 +1,7 @@
-/** Every resource by its path: created, read, updated, patched, deleted, listed and watched, in full or as metadata only. */
+/**
+ * Every resource by its path: created, read, updated, patched, deleted, listed and watched, in full or as metadata
+ * only.
+ */
 import { randomUUID } from 'node:crypto';
 
 import type { Clock } from 'resilient-watcher';

@@ -43,7 +43,10 @@ function mergedMembers(
   return Object.fromEntries(members);
 }
 
-/** The members by which the elements of well-known lists are the same; lists of anything else are replaced, as in `x-kubernetes-list-type: atomic`. */
+/**
+ * The members by which the elements of well-known lists are the same; lists of anything else are replaced, as in
+ * `x-kubernetes-list-type: atomic`.
+ */
 const MERGE_KEYS: Readonly<Record<string, readonly string[]>> = {
   addresses: ['type'],
   conditions: ['type'],

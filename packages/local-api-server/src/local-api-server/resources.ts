@@ -1,4 +1,7 @@
-/** The resources of the server: those of Kubernetes that are listed here, those of a definition, and any other by its path. */
+/**
+ * The resources of the server: those of Kubernetes that are listed here, those of a definition, and any other by its
+ * path.
+ */
 import type { ObjectStore } from './object-store.js';
 
 /** A resource of one version. */
@@ -108,8 +111,8 @@ export function listedResources(store: ObjectStore): readonly Resource[] {
 }
 
 /**
- * A resource by its name or path. One that nobody has defined takes what its first object says, and until then a kind that is
- * guessed from its name.
+ * A resource by its name or path. One that nobody has defined takes what its first object says, and until then a kind
+ * that is guessed from its name.
  */
 export function resourceOf(
   store: ObjectStore,
