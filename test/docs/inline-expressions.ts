@@ -17,7 +17,7 @@ const OBJECTS = {
 
 /** `any`, except where something of ours is to accept the type. */
 const NAMES = {
-  'a, b, bundle, ca, cert, directory, key, path, value': 'string',
+  'a, b, bundle, ca, cert, data, directory, key, path, value': 'string',
   'interval, ms': 'number',
   'callback, listener, reload, use': '(argument: unknown) => void',
   'address, done, fs, options, point, server, settled, started': 'any',
