@@ -47,7 +47,7 @@ const BUDGETS: Readonly<Record<string, number>> = {
 const OTHERS = 60;
 /** What npm downloads, and what it leaves on the disk: readable code, types, two pages. */
 const TARBALL = 272;
-const INSTALLED = 950;
+const INSTALLED = 970;
 
 test.each(doors.map(({ specifier, external }) => [specifier, external] as const))(
   '%s stays within its budget',
