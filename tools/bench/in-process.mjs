@@ -1,10 +1,10 @@
 /**
  * From the first native callback after a swap to the listener, within one process:
  *
- *     node tools/bench/run.mjs watch --only=in-process
+ *     node tools/bench/run.mjs watch --only=in-process [--hot] [--ours] [--beside DIRECTORY]
  *
  * Each contestant has a process of its own, which publishes, as kubelet does, a swap each 250 ms, so that the code is
- * as cold as it is in a service that waits. `fs.watch` is wrapped before a contestant is loaded, so that the moment of
+ * as cold as it is in a service that waits; with `--hot` each 5 ms. With `--ours` only builds of this library take part. `fs.watch` is wrapped before a contestant is loaded, so that the moment of
  * the first native callback is known whichever library opened the watch. The process publishes without returning to
  * the event loop: what follows the swap is one burst of events.
  */
@@ -22,7 +22,7 @@ import { median, quantile } from './statistics.mjs';
 
 const KEY = 'policy.yaml';
 const SECOND = 'limits.yaml';
-const PERIOD_MS = 250;
+const [COLD_MS, HOT_MS] = [250, 5];
 /** The first swaps load code; a service has had them long ago. */
 const WARM_UP = 3;
 
@@ -102,7 +102,7 @@ function wrapWatch() {
   syncBuiltinESMExports();
 }
 
-async function measure({ contestant, target: name, fsGroup, count }) {
+async function measure({ contestant, target: name, fsGroup, count, periodMs }) {
   wrapWatch();
   const target = TARGETS[name];
   const { KubeletVolume } = await import('../../dist/testing.js');
@@ -134,13 +134,13 @@ async function measure({ contestant, target: name, fsGroup, count }) {
     const latencies = [];
     let lost = 0;
     for (let sequence = 1; sequence <= WARM_UP + count; sequence += 1) {
-      await sleep(PERIOD_MS);
+      await sleep(periodMs);
       expected = `sequence: ${sequence}\n`;
       firstCallback = reportedAt = undefined;
       publish(sequence);
       // Nothing was delivered while it was published.
       firstCallback = undefined;
-      for (let waited = 0; reportedAt === undefined && waited < 1_000; waited += 20) await sleep(20);
+      for (let waited = 0; reportedAt === undefined && waited < 1_000; waited += 5) await sleep(5);
       if (sequence <= WARM_UP) continue;
       if (reportedAt === undefined) lost += 1;
       else latencies.push((reportedAt - firstCallback) / 1e3);
@@ -153,16 +153,24 @@ async function measure({ contestant, target: name, fsGroup, count }) {
 }
 
 /** Each contestant in turn, in as many passes as there are, so that what else the machine does meets all of them. */
-export async function measureInProcess({ count, passes }) {
+export async function measureInProcess({ count, passes, isHot, areOurs }) {
+  const periodMs = isHot ? HOT_MS : COLD_MS;
   const scenes = [];
   for (const scene of SCENES) {
     const names = Object.keys(CONTESTANTS).filter(
-      (name) => scene.target !== 'volume' || !name.endsWith('on the file'),
+      (name) =>
+        (scene.target !== 'volume' || !name.endsWith('on the file')) &&
+        (!areOurs || !name.startsWith('chokidar')),
     );
     const found = new Map(names.map((name) => [name, { latencies: [], lost: 0 }]));
     for (let pass = 0; pass < passes; pass += 1) {
       for (const [contestant, sum] of found) {
-        const { latencies, lost } = await inChild({ ...scene, contestant, count: Math.ceil(count / passes) });
+        const { latencies, lost } = await inChild({
+          ...scene,
+          contestant,
+          periodMs,
+          count: Math.ceil(count / passes),
+        });
         sum.latencies.push(...latencies);
         sum.lost += lost;
       }

@@ -3,7 +3,7 @@
  *
  *     node tools/bench/run.mjs watch                 below three minutes
  *     node tools/bench/run.mjs watch --quick      about 45 seconds, with fewer samples
- *     node tools/bench/run.mjs watch --only=lat   only the latencies; `idle`: the thousand watchers; `in-process`
+ *     node tools/bench/run.mjs watch --only=lat   only the latencies; `idle`: the thousand watchers; `in-process`, cold or `--hot`
  *
  * Prints tables in Markdown. The numbers of a shared machine are noisy: compare within one run.
  */
@@ -20,7 +20,7 @@ import contestants from './contestants.mjs';
 import { measureInProcess } from './in-process.mjs';
 import { median, quantile } from './statistics.mjs';
 
-const quick = process.argv.includes('--quick');
+const [quick, isHot, areOurs] = ['--quick', '--hot', '--ours'].map((flag) => process.argv.includes(flag));
 const only = process.argv.find((argument) => argument.startsWith('--only='))?.slice('--only='.length);
 
 const KEY = 'policy.yaml';
@@ -247,7 +247,8 @@ function printRound({ name, chart }, results) {
 }
 
 function printInProcess(scenes) {
-  console.log('\n### From the first native callback to the listener, in one process, a swap every 250 ms');
+  const pace = isHot ? 'hot: a swap every 5 ms' : 'cold: a swap every 250 ms';
+  console.log(`\n### From the first native callback to the listener, in one process, ${pace}`);
   for (const { title, rows } of scenes) {
     console.log(`\n${title}:\n`);
     table(
@@ -310,7 +311,8 @@ for (const round of only === 'idle' || only === 'in-process' ? [] : ROUNDS) {
   printRound(round, await run(Object.keys(contestants), publisher, round));
 }
 if (only === undefined || only === 'in-process') {
-  printInProcess(await measureInProcess({ count: quick ? 16 : 48, passes: quick ? 2 : 4 }));
+  const counts = quick ? { count: 16, passes: 2 } : { count: 72, passes: 6 };
+  printInProcess(await measureInProcess({ ...counts, isHot, areOurs }));
 }
 if (only === undefined || only === 'idle') {
   for (const build of Object.keys(builds)) printIdleWatchers(await measureIdleWatchers(build, publisher));
