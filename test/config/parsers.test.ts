@@ -531,3 +531,25 @@ test('without a parser and without a known extension the error says what to pass
     /config: pass the option "parser"; only \.json, \.jsonc, \.yaml, /,
   );
 });
+
+test.each<[string, string]>([
+  ['{"a": 1', '1:8: not valid JSON: close brace expected'],
+  ['[1,\n2', '2:2: not valid JSON: close bracket expected'],
+  ['{"a" 1}', '1:6: not valid JSON: colon expected'],
+  ['{"a": 1 "b": 2}', '1:9: not valid JSON: comma expected'],
+  ['{"a": }', '1:7: not valid JSON: value expected'],
+  ['{"a": 1,}', '1:9: not valid JSON: property name expected'],
+  ['{a: 1}', '1:2: not valid JSON: property name expected'],
+  ['{"a": tru}', '1:7: not valid JSON: invalid symbol'],
+  ['{} {}', '1:4: not valid JSON: end of file expected'],
+  ['{ // text\n}', '1:3: not valid JSON: invalid comment token'],
+])('%j is refused in JSON with the place and what is wrong', async (text, message) => {
+  const error = await parse(jsonParser, text).catch((reason: unknown) => reason);
+  expect((error as Error).message).toContain(message);
+});
+
+test('a comment that has no end is refused in JSONC where it begins', async () => {
+  await expect(parse(jsoncParser, '{\n /* text')).rejects.toThrow(
+    '2:2: not valid JSON: unexpected end of comment',
+  );
+});

@@ -37,7 +37,7 @@ beforeAll(async () => {
   application.copy('optional-packages.mjs');
   application.write('app.js', `${USE} await useAll();`);
   application.write('without-await.js', `${USE} void useAll();`);
-  const first = ['yaml', 'jsonc-parser', ...OPTIONAL, CLIENT].map((name) => `import '${name}';`).join('');
+  const first = ['yaml', ...OPTIONAL, CLIENT].map((name) => `import '${name}';`).join('');
   application.write('imported-first.js', `${first} ${USE} await useAll();`);
   expected = (await application.node('app.js')).stdout;
   expect(JSON.parse(expected)).toMatchObject({ yaml: { a: 1 }, undici: 'ERR_TLS_UNAVAILABLE' });
@@ -72,7 +72,6 @@ test('by esbuild to CommonJS', async () => {
     platform: 'node',
     target: 'node20',
     external: ['@parcel/watcher'],
-    mainFields: ['module', 'main'],
     logLevel: 'silent',
   });
   expect(outputOf(outfile)).toBe(expected);
@@ -90,7 +89,6 @@ test('by esbuild to several files', async () => {
     platform: 'node',
     banner: { js: REQUIRE },
     external: ['@parcel/watcher'],
-    mainFields: ['module', 'main'],
     logLevel: 'silent',
   });
   expect(outputOf(join(outdir, 'app.mjs'))).toBe(expected);

@@ -43,7 +43,6 @@ describe.each(entryPoints)('%s', (name) => {
       platform: 'node',
       target: 'node20',
       external: ['@parcel/watcher'],
-      mainFields: ['module', 'main'],
       logLevel: 'silent',
     });
     expect(errors).toEqual([]);
