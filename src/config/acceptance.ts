@@ -1,12 +1,12 @@
 /** Which of the newest values of the sources are tried, and with which others. */
 import type { ConfigProblem } from './config-error.js';
 import type { LoadedSource } from './loaded-source.js';
-import { validateLayers, type ValidationOptions } from './validation.js';
+import { validateLayers, type ValidationOptions, type Verdict } from './validation.js';
 
 /** What has become of pending values. A source whose values were accepted is no longer pending. */
 interface Acceptance<T> {
-  /** The configuration that was accepted last, if any. */
-  readonly accepted: { readonly config: T } | undefined;
+  /** The configuration that was accepted last, if any, and what it was merged of. */
+  readonly accepted: Extract<Verdict<T>, { readonly config: T }> | undefined;
   /** Why the values that are still pending were not accepted. */
   readonly problems: readonly ConfigProblem[];
 }
@@ -29,7 +29,7 @@ export async function acceptPending<T>(
   validation: ValidationOptions<T>,
 ): Promise<Acceptance<T>> {
   const pending = (): readonly LoadedSource[] => sources.filter((source) => source.isPending);
-  let accepted: { readonly config: T } | undefined;
+  let accepted: Acceptance<T>['accepted'];
   /** Returns why these values are not accepted. */
   const attempt = async (chosen: readonly LoadedSource[]): Promise<readonly ConfigProblem[]> => {
     const layers = sources.map((source) => source.layer(chosen.includes(source)));

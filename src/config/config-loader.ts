@@ -49,7 +49,7 @@ import { faultOf } from './trial.js';
 import { selectionListener, type SelectOptions } from './selection.js';
 import { unmatchedVariables } from './unmatched-variables.js';
 import { UpdateSchedule } from './update-schedule.js';
-import { validateLayers, type ConfigValidator, type ValidationOptions } from './validation.js';
+import { validateLayers, type ConfigValidator, type ValidationOptions, type Verdict } from './validation.js';
 
 /** The result of a load or an update, for telemetry. */
 type ReloadResult = 'accepted' | 'unchanged' | 'rejected';
@@ -251,7 +251,7 @@ export class ConfigLoader<T = ConfigMap> extends Component<ConfigLoaderEvents<T>
     if (unread.length > 0) throw invalid(unread, this.#sources.find(({ failure }) => failure)?.failure);
     const layers = this.#sources.map((source) => source.layer(true));
     const verdict = await validateLayers(layers, this.#validation);
-    await this.#warnOfKeys(layers, 'config' in verdict ? verdict.config : undefined);
+    await this.#warnOfKeys(verdict);
     if ('problems' in verdict) throw invalid(verdict.problems);
     for (const source of this.#sources) source.accept();
     this.#use(verdict.config);
@@ -349,8 +349,7 @@ export class ConfigLoader<T = ConfigMap> extends Component<ConfigLoaderEvents<T>
     const previous = this.#current;
     if (!accepted || !previous) return { problems };
     if (!this.#use(accepted.config)) return { problems, result: 'unchanged' };
-    const layers = this.#sources.map((source) => source.layer(false));
-    await this.#warnOfKeys(layers, accepted.config);
+    await this.#warnOfKeys(accepted);
     const { trial, clock } = this.#options;
     const { signal } = this.lifetime;
     const error = trial && (await faultOf(accepted.config, trial, { clock, signal }));
@@ -364,14 +363,12 @@ export class ConfigLoader<T = ConfigMap> extends Component<ConfigLoaderEvents<T>
     return { problems, result: 'rejected' };
   }
 
-  /** Warns of variables that set no known key. @param config what was made of the layers; undefined if it was refused */
-  async #warnOfKeys(layers: readonly Layer[], config: T | undefined): Promise<void> {
-    if (!layers.some(({ namesKeys }) => namesKeys)) return;
+  /** Warns of variables that set no known key. */
+  async #warnOfKeys({ layers, ...verdict }: Verdict<T>): Promise<void> {
     const schema = jsonSchemaOf(this.#options.validate);
-    const merged = mergeLayers(layers, schema);
-    for (const [index, layer] of merged.layers.entries()) {
-      const warnings = await unmatchedVariables(layer, { layers: merged.layers, schema, config });
-      this.#sources[index]?.warn('keys', warnings);
+    const config = 'config' in verdict ? verdict.config : undefined;
+    for (const [index, layer] of layers.entries()) {
+      this.#sources[index]?.warn('keys', await unmatchedVariables(layer, { layers, schema, config }));
     }
   }
 

@@ -82,13 +82,10 @@ export class DirectoryProvider extends WatchedProvider {
    * 1,000 files.
    */
   async parts(): Promise<readonly ConfigProvider[]> {
-    const snapshot = await this.snapshot('directory');
-    if (snapshot?.kind === 'file') {
-      throw configError('ERR_CONFIG_UNREADABLE', this.name, 'it is a file: use a FileProvider');
-    }
+    const files = await this.filesIn();
     const warnings: ConfigWarning[] = [];
     const parts: ConfigProvider[] = [];
-    for (const [name, file] of [...(snapshot?.files ?? [])].sort(([a], [b]) => byNumber(a, b))) {
+    for (const [name, file] of [...(files ?? [])].sort(([a], [b]) => byNumber(a, b))) {
       if (SET_ASIDE.matches(name) || this.#ignore.matches(name)) continue;
       if (!(this.#include?.matches(name) ?? true)) continue;
       const path = `${this.name}/${name}`;

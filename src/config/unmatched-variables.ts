@@ -1,6 +1,6 @@
 /** Variables that set a key which neither another source nor the schema has: most of them are misspelled. */
 import { nearest } from '../core/options/nearest.js';
-import { isMap, leavesOf, valueAt, type ConfigMap } from './config-value.js';
+import { isMap, valueAt, type ConfigMap } from './config-value.js';
 import { schemaKeys } from './json-schema.js';
 import type { Layer } from './merge.js';
 import type { ConfigWarning } from './places.js';
@@ -71,9 +71,7 @@ function* unknownPaths(
   for (const [key, value] of Object.entries(values)) {
     const below = knownBelow(known, key);
     const isKnown = names.has(key) || below.values.length > 0;
-    if (!isMap(value)) {
-      if (!isKnown) yield [...path, key];
-    } else if (isKnown) yield* unknownPaths(value, below, [...path, key]);
-    else for (const [leaf] of leavesOf(value)) yield [...path, key, ...leaf];
+    if (isMap(value)) yield* unknownPaths(value, below, [...path, key]);
+    else if (!isKnown) yield [...path, key];
   }
 }

@@ -39,8 +39,11 @@ export interface SchemaIssue {
  */
 export type ConfigValidator<T> = StandardSchema<T> | ((values: unknown) => T | Promise<T>);
 
-/** The result of validating merged layers. */
-export type Verdict<T> = { readonly config: T } | { readonly problems: readonly ConfigProblem[] };
+/** The result of validating layers. */
+export type Verdict<T> = ({ readonly config: T } | { readonly problems: readonly ConfigProblem[] }) & {
+  /** As they were merged. */
+  readonly layers: readonly Layer[];
+};
 
 /** The validator and its ports. */
 export interface ValidationOptions<T> {
@@ -55,29 +58,31 @@ export interface ValidationOptions<T> {
  * Merges the layers and validates the result. Whatever the validator does, this rejects only when the signal aborts.
  */
 export async function validateLayers<T>(
-  layers: readonly Layer[],
+  given: readonly Layer[],
   { validate, timeoutMs, clock, signal }: ValidationOptions<T>,
 ): Promise<Verdict<T>> {
-  const merged = mergeLayers(layers, jsonSchemaOf(validate));
-  if (merged.problems.length > 0) return { problems: merged.problems };
-  if (!validate) return { config: deepFreeze(merged.values as T, new Set()) };
+  const schema = jsonSchemaOf(validate);
+  const { values, problems, layers } = mergeLayers(given, schema);
+  if (problems.length > 0) return { problems, layers };
+  if (!validate) return { config: deepFreeze(values as T, new Set()), layers };
   const refuse = async (issues: readonly unknown[]): Promise<Verdict<T>> => ({
-    problems: await problemsOf(issues, { layers: merged.layers, schema: jsonSchemaOf(validate) }),
+    problems: await problemsOf(issues, { layers, schema }),
+    layers,
   });
   let late: ConfigError | undefined;
   try {
-    const answer = await withDeadline(() => ask(validate, structuredClone(merged.values)), {
+    const answer = await withDeadline(() => ask(validate, structuredClone(values)), {
       clock,
       timeoutMs,
       signal,
       late: () =>
         (late = new ConfigError('ERR_CONFIG_TIMEOUT', `validate did not return within ${timeoutMs} ms`)),
     });
-    return 'issues' in answer ? await refuse(answer.issues) : answer;
+    return 'issues' in answer ? await refuse(answer.issues) : { ...answer, layers };
   } catch (error) {
     if (signal.aborted) throw error;
     return late && error === late
-      ? { problems: [{ code: late.code, source: NO_SOURCE, message: late.message }] }
+      ? { problems: [{ code: late.code, source: NO_SOURCE, message: late.message }], layers }
       : await refuse(thrownIssues(error));
   }
 }

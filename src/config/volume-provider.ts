@@ -7,7 +7,6 @@ import { utf16In } from '../fs/read-file.js';
 import type { ConfigMap } from './config-value.js';
 import { nestedValues, type NamedEntry } from './nested-values.js';
 import { parseBytes, parsersByExtension, PARSERS_OPTION, textOf, type ConfigParser } from './parser.js';
-import { configError } from './problems.js';
 import { withPlaces, type ConfigWarning } from './places.js';
 import {
   PROVIDER_OPTIONS,
@@ -92,15 +91,12 @@ export class VolumeProvider extends WatchedProvider {
    * @throws {ConfigError} (rejects) `ERR_CONFIG_MISSING`, `ERR_CONFIG_UNREADABLE`, `ERR_CONFIG_TOO_LARGE`.
    */
   async readFiles(): Promise<ReadonlyMap<string, Buffer> | undefined> {
-    const snapshot = await this.snapshot('directory');
-    if (!snapshot) return undefined;
-    if (snapshot.kind === 'file') {
-      throw configError('ERR_CONFIG_UNREADABLE', this.name, 'it is a file: use a FileProvider');
-    }
-    const files = [...snapshot.files].filter(
+    const files = await this.filesIn();
+    if (!files) return undefined;
+    const selected = [...files].filter(
       ([key]) => (this.#include?.matches(key) ?? true) && !this.#ignore.matches(key),
     );
-    return new Map(files.map(([key, file]) => [key, this.bytesOf(file, `${this.name}/${key}`)]));
+    return new Map(selected.map(([key, file]) => [key, this.bytesOf(file, `${this.name}/${key}`)]));
   }
 
   /**

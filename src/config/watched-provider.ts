@@ -193,6 +193,16 @@ export abstract class WatchedProvider implements ConfigProvider {
     throw configError('ERR_CONFIG_MISSING', this.name, `no such ${wanted}`);
   }
 
+  /**
+   * The files of a directory by name; undefined if it is missing and optional.
+   * @throws {ConfigError} (rejects) the errors of `snapshot()`, also for a file.
+   */
+  protected async filesIn(): Promise<ReadonlyMap<string, FileSnapshot> | undefined> {
+    const snapshot = await this.snapshot('directory');
+    if (snapshot?.kind !== 'file') return snapshot?.files;
+    throw configError('ERR_CONFIG_UNREADABLE', this.name, 'it is a file: use a FileProvider');
+  }
+
   /** The values with the variables in their texts, if the option `expand` asks for it. */
   protected async expanded(values: ConfigMap, source: string): Promise<ConfigMap> {
     return this.#variables ? expanded(values, this.#variables, { source, limit: this.#maxBytes }) : values;
