@@ -200,7 +200,7 @@ const TRIES: Readonly<Record<RowName, (a: Copy, b: Copy) => boolean | Promise<bo
     data.write('fir');
     const first = a.atomicWriteFile(path, data);
     // Now the first one waits for its data.
-    await vi.waitFor(() => expect(nodeFs.readdirSync(join(path, '..'))).toHaveLength(1));
+    await expect.poll(() => nodeFs.readdirSync(join(path, '..'))).toHaveLength(1);
     b.atomicWriteFileSync(path, 'second');
     data.end('st');
     const { written } = await first;

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 
 import { SecretFile, TokenFile, type TextParser } from 'resilient-watcher';
 import { FakeClock, KubeletVolume, mintTestToken, ScriptedBackend } from 'resilient-watcher/testing';
-import { describe, expect, onTestFinished, test, vi } from 'vitest';
+import { describe, expect, onTestFinished, test } from 'vitest';
 
 import { temporaryDirectory } from '../support/temporary-directory.js';
 
@@ -102,7 +102,7 @@ describe.each(Object.entries(FILES))('%s', (_kind, { values, create, code }) => 
     });
     const got = file.get();
     got.catch(() => {});
-    await vi.waitFor(() => expect(signals).toHaveLength(1));
+    await expect.poll(() => signals).toHaveLength(1);
     await clock.advance(10_000);
     await expect(got).rejects.toMatchObject({ cause: { code } });
     expect([events, signals[0]?.aborted]).toEqual([[code], true]);
@@ -117,7 +117,7 @@ describe.each(Object.entries(FILES))('%s', (_kind, { values, create, code }) => 
       throw new Error(`cannot use ${first}, which is in ${text}`);
     });
     await file.start();
-    await vi.waitFor(() => expect(errors).toHaveLength(1));
+    await expect.poll(() => errors).toHaveLength(1);
     for (const hidden of [first, 'something else']) expect(errors.join()).not.toContain(hidden);
   });
 });

@@ -141,7 +141,7 @@ describe('is rejected, and the last good set stays:', () => {
     });
     const got = files.get();
     got.catch(() => {});
-    await vi.waitFor(() => expect(signals).toHaveLength(1));
+    await expect.poll(() => signals).toHaveLength(1);
     await clock.advance(10_000);
     await expect(got).rejects.toMatchObject({
       code: 'ERR_TLS_UNAVAILABLE',
@@ -176,12 +176,12 @@ test('one parser runs at a time; what came meanwhile is parsed next, and only th
     return answer.promise;
   });
   const started = files.start();
-  await vi.waitFor(() => expect(answers).toHaveLength(1));
+  await expect.poll(() => answers).toHaveLength(1);
   volume.publish({ set: '2' });
   const checked = files.check();
   answers[0]?.resolve(first);
   await started;
-  await vi.waitFor(() => expect(answers).toHaveLength(2));
+  await expect.poll(() => answers).toHaveLength(2);
   answers[1]?.resolve(second);
   await checked;
   expect(inputs).toEqual(['1', '2']);

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 
 import { ResilientWatcher, type ResilientWatcherOptions } from 'resilient-watcher';
 import { FakeClock, KubeletVolume } from 'resilient-watcher/testing';
-import { describe, expect, onTestFinished, test, vi } from 'vitest';
+import { describe, expect, onTestFinished, test } from 'vitest';
 
 import { errorCodeOf } from '../../src/core/errors/errors.js';
 import { errno } from '../support/errno.js';
@@ -335,9 +335,10 @@ test('a target that is missing is polled once a file server is mounted where it 
   expect(scene.watcher.status().backend).toBe('scripted');
   table.push(`2 1 ${deviceHere()} / ${scene.root} rw - nfs4 server rw`);
   // The table is read at most every 100 ms of the real time.
-  await vi.waitFor(async () => {
+  const hinted = async (): Promise<unknown> => {
     await scene.hint();
-    expect(scene.watcher.status().backend).toBe('poll');
-  });
+    return scene.watcher.status().backend;
+  };
+  await expect.poll(hinted).toBe('poll');
   expect(scene.events.at(-1)).toBe('degraded: ERR_BACKEND_NO_EVENTS');
 });

@@ -86,7 +86,9 @@ describe('a list of more than a page', () => {
     fill(scene, 300);
     const { client, asked } = recorded(scene);
     const running = await scene.sync({ client });
-    await passUntil(scene, 60_000, () => expect(asked('configmaps', 'sendInitialEvents')).toHaveLength(2));
+    await passUntil(scene, 60_000, () =>
+      expect(asked('configmaps', 'sendInitialEvents').length).toBeGreaterThan(1),
+    );
     scene.server.deleteObject('configmaps', 'shop', 'config-5');
     await scene.until(() => expect(running.status().objects).toBe(299));
   });

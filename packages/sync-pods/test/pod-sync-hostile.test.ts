@@ -204,8 +204,9 @@ test('a list that is lost between two pages is made again, and no watch begins a
   });
   onTestFinished(() => sync.close());
   await sync.start();
-  await vi.waitFor(async () => {
+  const patchedLater = async (): Promise<unknown> => {
     await clock.advance(1_000);
-    expect(patched).toHaveLength(1);
-  });
+    return patched;
+  };
+  await expect.poll(patchedLater).toHaveLength(1);
 });

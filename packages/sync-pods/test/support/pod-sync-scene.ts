@@ -72,10 +72,10 @@ export async function podSyncScene(): Promise<PodSyncScene> {
     async pass(ms) {
       for (let left = ms; left > 0; left -= 1_000) {
         await clock.advance(1_000);
-        await vi.waitFor(() => expect(pending).toBe(0), { timeout: 10_000, interval: 1 });
+        await vi.waitFor(() => expect(pending).toBe(0), { timeout: 60_000, interval: 1 });
       }
     },
-    until: (assertion) => vi.waitFor(assertion, { timeout: 10_000, interval: 5 }),
+    until: (assertion) => vi.waitFor(assertion, { timeout: 60_000, interval: 5 }),
   };
 }
 
