@@ -44,7 +44,7 @@ test.each<Row>([
   ],
   [/^TlsFiles: unknown option "recursive"/, () => new TlsFiles('/etc/tls', any({ recursive: true }))],
   [
-    /^SecretFile: unknown option "encode"; known are trim, encoding, /,
+    /^SecretFile: unknown option "encode"; known are parse, trim, encoding, /,
     () => new SecretFile('/etc/password', any({ encode: 'hex' })),
   ],
   [
