@@ -13,6 +13,7 @@
  */
 import type { BigIntStats, Dirent } from 'node:fs';
 
+import { errnoOf } from '../core/errors/errno.js';
 import { nextSlice, slices, type Steps } from '../core/scheduling/steps.js';
 import { within } from './absolute-path.js';
 import type { Disk } from './disk.js';
@@ -78,10 +79,20 @@ function* listAgain(
   for (const name of before) {
     yield* slice();
     if (names.has(name)) continue;
-    const stat = yield* disk.afresh.lstat(within(path, name));
+    const stat = yield* lookedUp(within(path, name), disk);
     if (stat) others.push(Object.assign(stat, { name }));
   }
   return others.length === 0 ? listed : yield* withUnlisted(path, listed, others, disk);
+}
+
+/** An entry that a listing left out. One whose path is too long to be looked up is gone, as the listing says. */
+function* lookedUp(path: string, disk: Disk): Steps<BigIntStats | undefined> {
+  try {
+    return yield* disk.afresh.lstat(path);
+  } catch (error) {
+    if (errnoOf(error) === 'ENAMETOOLONG') return undefined;
+    throw error;
+  }
 }
 
 /** The names of entries, in slices. */

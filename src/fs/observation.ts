@@ -14,7 +14,7 @@ export interface Found {
   readonly unreadable?: TargetError | undefined;
   /** The volumes in which a key that is missing is published, but has no link yet. */
   readonly unlinked?: ReadonlySet<string> | undefined;
-  /** The limit that kept contents from being read, in words. */
+  /** The limit that kept something from being read, in words. */
   readonly limited?: string | undefined;
   /** When the target was published, ns; undefined for files that were published one by one. */
   readonly publishedNs?: bigint | undefined;

@@ -243,7 +243,9 @@ export class PathTarget implements Target {
     const snapshot = isSame ? known : new SetSnapshot({ kind, path, realPath, revision, files });
     const isSameRest =
       !rest.isRegrouped && last?.unreadable === rest.unreadable && !last?.unlinked === !rest.unlinked;
-    if (last && isSame && isSameRest && haveSameDirectories(last.consulted, rest.consulted)) return last;
+    const isSameLimit = last?.limited === rest.limited;
+    if (last && isSame && isSameRest && isSameLimit && haveSameDirectories(last.consulted, rest.consulted))
+      return last;
     const { isRegrouped, ...others } = rest;
     this.#last = { kind: 'found', snapshot, ...others };
     return isRegrouped ? { ...this.#last, isRegrouped } : this.#last;

@@ -346,9 +346,9 @@ export class TreeLook {
 
   /** An entry that cannot be looked up, or a directory that cannot be listed. */
   #unreadable(key: string, path: string, error: unknown): void {
-    if (errnoOf(error) === undefined || isExhausted(error) || key === '' || !this.#look.options.isRecursive)
-      throw error;
-    this.#nodes.setUnreadable(key, readingError(path, error));
-    this.#nodes.name(key);
+    const { isRecursive } = this.#look.options;
+    if (key !== '' && errnoOf(error) === 'ENAMETOOLONG') this.#nodes.leaveOut(key);
+    else if (errnoOf(error) === undefined || isExhausted(error) || key === '' || !isRecursive) throw error;
+    else this.#nodes.setUnreadable(key, readingError(path, error));
   }
 }

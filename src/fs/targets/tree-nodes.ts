@@ -63,6 +63,9 @@ export interface TreeDirectory {
   readonly volume: KnownVolume | undefined;
 }
 
+const TOO_LONG =
+  'the paths of some of its entries are longer than the system allows: these entries are left out. Shorten the names of the directories above them';
+
 const NO_NAMES: ReadonlySet<string> = new Set();
 
 /** The nodes of a tree. */
@@ -81,6 +84,8 @@ export class TreeNodes {
   readonly #byIdentity = new Map<string, string>();
   /** The directories that are listed, to listen to; each is the same object until it is another directory. */
   readonly #listed = new Map<string, WatchedDirectory>();
+  /** Entries whose path is longer than any call takes. They are left out. */
+  readonly #tooLong = new Set<string>();
   readonly #totals: ReadTotals;
   /** What is kept of the files that were read. */
   kept: Kept;
@@ -104,9 +109,9 @@ export class TreeNodes {
     return this.#totals.kept;
   }
 
-  /** The limit that keeps contents from being read, in words. */
+  /** The limit that keeps something from being read, in words. */
   get limited(): string | undefined {
-    return this.#totals.limited;
+    return this.#totals.limited ?? (this.#tooLong.size > 0 ? TOO_LONG : undefined);
   }
 
   /** Why the root, or a part with known files, cannot be read now. Other parts that could never be read are left out. */
@@ -199,6 +204,12 @@ export class TreeNodes {
   setUnreadable(key: string, error: TargetError): void {
     if (this.unreadable.get(key)?.path !== error.path) this.haveDirectoriesChanged = true;
     this.unreadable.set(key, error);
+    this.name(key);
+  }
+
+  /** An entry whose path is too long for any call. Such a call fails also if the entry is gone: its directory knows. */
+  leaveOut(key: string): void {
+    if (this.parentOf(key)?.names.has(nameOf(key))) this.#tooLong.add(key);
   }
 
   setReadable(key: string): void {
@@ -263,6 +274,7 @@ export class TreeNodes {
 
   removeDirectory(key: string): void {
     this.setReadable(key);
+    this.#tooLong.delete(key);
     this.#skipped.delete(key);
     this.unlinked.delete(key);
     const directory = this.directories.get(key);
