@@ -22,7 +22,7 @@ function loadedBy(url: URL, files = new Map<string, number>(), packages = new Se
 /** KiB of code, and files. A change that is worth its bytes raises the budget here, in the same commit. */
 const BUDGETS = [
   ['index', 406, 3],
-  ['config', 506, 4],
+  ['config', 514, 4],
   ['kubernetes', 470, 5],
   ['tls', 470, 6],
 ] as const;
