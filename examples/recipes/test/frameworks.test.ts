@@ -71,12 +71,12 @@ test.each(Object.keys(frameworks))('%s', async (name) => {
   const authority = createAuthority('CA');
   const config = new KubeletVolume(join(temporaryDirectory(), 'config'));
   const tls = new KubeletVolume(join(temporaryDirectory(), 'tls'));
-  const publishPair = async (): Promise<void> => {
+  const publishPair = (): void => {
     const { cert, key } = createServerPair(authority);
     tls.publish({ 'tls.crt': cert, 'tls.key': key });
   };
   config.publish({ 'app.yaml': 'greeting: hello' });
-  await publishPair();
+  publishPair();
   const sources = [{ provider: new FileProvider(config.path('app.yaml')) }];
   const mounts = {
     loader: new ConfigLoader({ sources, validate: schema }),
@@ -93,7 +93,7 @@ test.each(Object.keys(frameworks))('%s', async (name) => {
   const first = await ask('/');
   expect(first.text).toBe('hello');
   config.publish({ 'app.yaml': 'greeting: goodbye' });
-  await publishPair();
+  publishPair();
   await expect.poll(async () => (await ask('/')).text).toBe('goodbye');
   await expect.poll(async () => (await ask('/')).fingerprint).not.toBe(first.fingerprint);
   expect(JSON.parse((await ask('/readyz')).text)).toMatchObject({ ready: true });

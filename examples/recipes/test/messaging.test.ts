@@ -16,7 +16,7 @@ import { temporaryDirectory } from '../../../test/support/temporary-directory.js
 const ROTATIONS = rounds(4, 30);
 
 /** The files of a server at `localhost`. */
-async function serverFiles(authority: Authority): Promise<{ cert: string; key: string; ca: string }> {
+function serverFiles(authority: Authority): { cert: string; key: string; ca: string } {
   const directory = temporaryDirectory();
   const pair = createServerPair(authority);
   const write = (name: string, text: string): string => {
@@ -29,7 +29,7 @@ async function serverFiles(authority: Authority): Promise<{ cert: string; key: s
 describe.skipIf(withoutMosquitto)(`mosquitto${withoutMosquitto ? `: ${withoutMosquitto}` : ''}`, () => {
   test('mqtt: no message is lost, and each connection shows the current certificate', async () => {
     const authority = createAuthority('CA');
-    const server = await startMosquitto(await serverFiles(authority));
+    const server = await startMosquitto(serverFiles(authority));
     const { files, publish } = await tlsScene(authority);
     const url = `mqtts://localhost:${server.port}`;
     const options = { reconnectPeriod: 20, clean: false, clientId: 'app' };
@@ -60,7 +60,7 @@ describe.skipIf(withoutMosquitto)(`mosquitto${withoutMosquitto ? `: ${withoutMos
 describe.skipIf(withoutNats)(`NATS${withoutNats ? `: ${withoutNats}` : ''}`, () => {
   test('nats: requests go on over TLS, and each connection has the current login', async () => {
     const authority = createAuthority('CA');
-    const server = await startNats(await serverFiles(authority), 'app', 'first');
+    const server = await startNats(serverFiles(authority), 'app', 'first');
     const { files, publish } = await tlsScene(authority);
     const scene = loginScene();
     await scene.publish('app', 'first');
