@@ -21,10 +21,10 @@ function loadedBy(url: URL, files = new Map<string, number>(), packages = new Se
 
 /** KiB of code, and files. A change that is worth its bytes raises the budget here, in the same commit. */
 const BUDGETS = [
-  ['index', 406, 3],
+  ['index', 408, 3],
   ['config', 514, 4],
-  ['kubernetes', 470, 5],
-  ['tls', 470, 6],
+  ['kubernetes', 472, 5],
+  ['tls', 472, 6],
 ] as const;
 
 test.each(BUDGETS)('%s loads code within its budget, and two packages', (name, budget, count) => {
