@@ -16,7 +16,8 @@ import {
 } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 
-import { randomOf, textOf } from './texts.mjs';
+import { randomOf } from '../support/seeded-random.mjs';
+import { textOf } from './texts.mjs';
 
 const [seed, root] = process.argv.slice(2);
 const outside = `${root}.outside`;

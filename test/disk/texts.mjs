@@ -15,14 +15,3 @@ export function parsed(text) {
   if (how === undefined || filler.length !== Number(length)) return undefined;
   return { how, number: Number(number) };
 }
-
-/** Random numbers in [0, 1) from a seed (mulberry32). */
-export function randomOf(seed) {
-  let state = seed >>> 0;
-  return () => {
-    state = (state + 0x6d2b79f5) >>> 0;
-    let mixed = Math.imul(state ^ (state >>> 15), state | 1);
-    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
-  };
-}

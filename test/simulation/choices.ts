@@ -1,3 +1,5 @@
+import { randomOf } from '../support/seeded-random.mjs';
+
 /**
  * Every decision of a schedule: what is published, and who goes on. They come from a seed, or from a list of earlier
  * decisions, which shrinking and exhaustive exploration change. 0 is always the simplest one.
@@ -28,15 +30,4 @@ export class Choices {
   oneOf<T>(these: readonly T[]): T {
     return these[this.choose(these.length)] as T;
   }
-}
-
-/** Random numbers in [0, 1) from a seed (mulberry32). */
-export function randomOf(seed: number): () => number {
-  let state = seed >>> 0;
-  return () => {
-    state = (state + 0x6d2b79f5) >>> 0;
-    let mixed = Math.imul(state ^ (state >>> 15), state | 1);
-    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
-  };
 }

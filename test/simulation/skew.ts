@@ -6,7 +6,7 @@
  * | the file system         | ours, or that of a file server: behind, ahead, and sometimes set |
  * | the process             | sometimes set, mostly with that of the file system             |
  */
-import { randomOf } from './choices.js';
+import { randomOf } from '../support/seeded-random.mjs';
 import { setWallClock } from './time.js';
 
 /** How far the clock of the file system is ahead of ours. */

@@ -9,7 +9,8 @@
  * | calls, immediates                      | answers in any order                                                   |
  * | nobody has anything to do              | time goes on to the next timer, or to the actor that sleeps shortest   |
  */
-import { randomOf, type Choices } from './choices.js';
+import { randomOf } from '../support/seeded-random.mjs';
+import type { Choices } from './choices.js';
 import { setRandom, settled } from './globals.js';
 import { insidePath } from '../../src/core/ports/platform-path.js';
 import { Errno, Machine, type Platform, type Process } from './machine/machine.js';

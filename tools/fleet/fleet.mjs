@@ -4,6 +4,7 @@ import { parentPort, workerData } from 'node:worker_threads';
 import { TokenRefresher, TokenError } from 'resilient-watcher';
 import { mintTestToken } from 'resilient-watcher/testing';
 
+import { randomOf } from '../../test/support/seeded-random.mjs';
 import { FleetClock } from './fleet-clock.mjs';
 
 const SECOND = 1_000;
@@ -30,17 +31,6 @@ export const story = {
   projectionLateMs: 90 * SECOND,
 };
 
-/** A small generator with a seed, so that every run is the same (mulberry32). */
-function seeded(seed) {
-  let state = seed;
-  return () => {
-    state = (state + 0x6d2b79f5) | 0;
-    let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
-    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
-  };
-}
-
 /**
  * One node in ten is a pod: it asks with its projected token and follows the file, so after the rotation of the signing
  * key it is refused until kubelet has projected a new one. The others ask with a certificate.
@@ -49,7 +39,7 @@ function seeded(seed) {
  */
 async function liveThrough({ jitter: hasJitter = true, ...options }) {
   const clock = new FleetClock(Date.UTC(2024, 0, 1), story.hours * HOUR);
-  const random = seeded(1);
+  const random = randomOf(1);
   const perSecond = new Uint32Array(story.hours * 3600);
   const recoveredMs = [];
   const isOut = () => {
