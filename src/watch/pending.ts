@@ -41,10 +41,8 @@ export interface Pending {
   readonly firstSeen: number;
   readonly unchangedSince: number;
   readonly dueAt: number;
-  /** Whether it was written in place. */
-  readonly isWritten: boolean;
-  /** Whether another file has taken its place. */
-  readonly isReplaced: boolean;
+  /** How the file was modified since it was first seen. Once written in place, it stays `written`. */
+  readonly modified: 'replaced' | 'written' | undefined;
   /** When it was no longer seen; undefined while it is pending. */
   readonly vanishedAt?: number;
 }
@@ -75,9 +73,8 @@ export function seenAgain(
   const isSame = before !== undefined && isKnown && looksSame(before.appearance, appearance);
   const unchangedSince = isSame ? before.unchangedSince : now;
   const change = isSame ? undefined : changeOf(before?.appearance, appearance);
-  const isWritten = before?.isWritten === true || change === 'written';
-  const isReplaced = before?.isReplaced === true || change === 'replaced';
-  const latestMs = isReplaced && !isWritten ? maxReplacedMs : maxMs;
+  const modified = before?.modified === 'written' ? before.modified : (change ?? before?.modified);
+  const latestMs = modified === 'replaced' ? maxReplacedMs : maxMs;
   let dueAt = Math.min(unchangedSince + quietMs, firstSeen + latestMs);
   // If its time came during this look, it may have changed since it was seen: another look decides.
   if (quietMs > 0 && beganAt < dueAt && dueAt <= now) dueAt = now + POSTPONED_MS;
@@ -88,8 +85,7 @@ export function seenAgain(
     firstSeen,
     unchangedSince,
     dueAt,
-    isWritten,
-    isReplaced,
+    modified,
   };
 }
 
@@ -215,7 +211,7 @@ export function* dueAtFirst(
   for (const [key, own] of pending) {
     yield* slice();
     const dueAt = dueOf(key, own);
-    if (own.firstLook === firstLook && !own.isWritten) firstDue = Math.max(firstDue, dueAt);
+    if (own.firstLook === firstLook && own.modified !== 'written') firstDue = Math.max(firstDue, dueAt);
     if (dueAt <= now) due.push(key);
     else next = Math.min(next, dueAt);
   }

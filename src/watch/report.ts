@@ -310,7 +310,7 @@ export class Reporter {
     const before = this.#last.files;
     const kept = keysOf(difference).flatMap((key) => (due.has(key) ? [] : [[key, before.get(key)] as const]));
     const isMap = before instanceof FileMap || files instanceof FileMap;
-    const known = isMap ? yield* (yield* FileMap.of(files)).with(kept) : without(files, kept);
+    const known = isMap ? yield* (yield* FileMap.of(files)).with(kept) : withFiles(files, kept);
     const like = (snapshot.kind === 'missing' ? this.#last : snapshot) as SetSnapshot;
     const { kind, path, realPath, revision } = like;
     const part = new SetSnapshot({ kind, path, realPath, revision, files: known });
@@ -346,8 +346,8 @@ export class Reporter {
   }
 }
 
-/** With these files under their keys; undefined: without the key. */
-function without(files: Files, changes: readonly (readonly [string, FileSnapshot | undefined])[]): Files {
+/** Like `FileMap.with`, for the files of a group, which keep their order. */
+function withFiles(files: Files, changes: readonly (readonly [string, FileSnapshot | undefined])[]): Files {
   const changed = new Map(files);
   for (const [key, file] of changes) {
     if (file) changed.set(key, file);
