@@ -9,7 +9,7 @@ import {
   type WatchedValueOptions,
   type WatchedValueStatus,
 } from '../watch/watched-value.js';
-import { parseText, TEXT_PARSER, type TextParser } from '../watch/run-parser.js';
+import { TEXT_PARSER, TextValues, type TextParser } from '../watch/run-parser.js';
 
 /** How the bytes of a secret become text. */
 export type SecretEncoding = 'utf8' | 'latin1' | 'base64' | 'hex';
@@ -118,9 +118,7 @@ export class Secret {
  */
 export class SecretFile extends WatchedValue<Secret> {
   readonly #format: ResolvedSecretFormat;
-  readonly #parser: TextParser | undefined;
-  /** In which each secret was found. */
-  readonly #texts = new WeakMap<Secret, string>();
+  readonly #values: TextValues<Secret>;
 
   /**
    * Does no I/O.
@@ -137,7 +135,14 @@ export class SecretFile extends WatchedValue<Secret> {
       options: watching,
     });
     this.#format = format;
-    this.#parser = own.parse;
+    this.#values = new TextValues(
+      own.parse,
+      (text) => new Secret(text),
+      (why, cause) => {
+        const message = `The option "parse" ${why}, for "${this.path}"`;
+        return new SecretError('ERR_SECRET_INVALID', message, { cause });
+      },
+    );
   }
 
   status(): WatchedValueStatus {
@@ -150,20 +155,11 @@ export class SecretFile extends WatchedValue<Secret> {
       throw new SecretError('ERR_SECRET_MISSING', `"${this.path}" is a directory, not a file`);
     }
     const text = secretText(this.path, file, this.#format);
-    return this.#parser ? this.#parseLater(this.#parser, text) : new Secret(text);
-  }
-
-  async #parseLater(parser: TextParser, text: string): Promise<Secret> {
-    const fault = (why: string, cause?: Error): Error =>
-      new SecretError('ERR_SECRET_INVALID', `The option "parse" ${why}, for "${this.path}"`, { cause });
-    const { clock, lifetime } = this;
-    const secret = new Secret(await parseText(parser, text, { clock, signal: lifetime.signal, fault }));
-    this.#texts.set(secret, text);
-    return secret;
+    return this.#values.of(text, { clock: this.clock, signal: this.lifetime.signal });
   }
 
   protected secretsOf(secret: Secret): readonly string[] {
-    return [this.#texts.get(secret) ?? '', secret.value];
+    return [...this.#values.secretsOf(secret), secret.value];
   }
 
   protected unavailable(message: string, options: ErrorOptions): Error {

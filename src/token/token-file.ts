@@ -13,7 +13,7 @@ import {
   type WatchedValueOptions,
   type WatchedValueStatus,
 } from '../watch/watched-value.js';
-import { parseText, TEXT_PARSER, type TextParser } from '../watch/run-parser.js';
+import { TEXT_PARSER, TextValues, type TextParser } from '../watch/run-parser.js';
 import { TokenLease } from './lease.js';
 import { MAX_TOKEN_BYTES, textIn, tokenIn } from './read-token.js';
 import { DATE_LEEWAY_MS, latenessOf, type ServiceAccountToken, type TokenFormat } from './token.js';
@@ -73,10 +73,7 @@ export const TOKEN_FILE_OPTION_NAMES: readonly string[] = [...Object.keys(OPTION
  * read it once a minute.
  */
 export class TokenFile extends WatchedValue<ServiceAccountToken, TokenFileEvents, TokenFileStatus> {
-  readonly #format: TokenFormat;
-  readonly #parser: TextParser | undefined;
-  /** In which each token was found. */
-  readonly #texts = new WeakMap<ServiceAccountToken, string>();
+  readonly #values: TextValues<ServiceAccountToken>;
   readonly #staleness: Alarm;
   #reportedStale: ServiceAccountToken | undefined;
   #lease: TokenLease | undefined;
@@ -95,8 +92,11 @@ export class TokenFile extends WatchedValue<ServiceAccountToken, TokenFileEvents
       options: rest,
       description: tokenFileDescription,
     });
-    this.#format = own.format;
-    this.#parser = own.parse;
+    const make = (text: string): ServiceAccountToken => tokenIn(this.path, text, own.format);
+    this.#values = new TextValues(own.parse, make, (why, cause) => {
+      const message = `The option "parse" ${why}, for ${this.path}`;
+      return new TokenError('ERR_TOKEN_MALFORMED', message, { cause });
+    });
     const onJump = (): void => void this.#staleness.bringForward(0);
     this.#staleness = new Alarm(this.clock, false, () => this.#watchStaleness(), onJump);
   }
@@ -140,21 +140,11 @@ export class TokenFile extends WatchedValue<ServiceAccountToken, TokenFileEvents
 
   protected parse(snapshot: Snapshot): ServiceAccountToken | Promise<ServiceAccountToken> {
     const text = textIn(this.path, snapshot);
-    return this.#parser ? this.#parseLater(this.#parser, text) : tokenIn(this.path, text, this.#format);
-  }
-
-  async #parseLater(parser: TextParser, text: string): Promise<ServiceAccountToken> {
-    const fault = (why: string, cause?: Error): Error =>
-      new TokenError('ERR_TOKEN_MALFORMED', `The option "parse" ${why}, for ${this.path}`, { cause });
-    const { clock, lifetime } = this;
-    const found = await parseText(parser, text, { clock, signal: lifetime.signal, fault });
-    const token = tokenIn(this.path, found, this.#format);
-    this.#texts.set(token, text);
-    return token;
+    return this.#values.of(text, { clock: this.clock, signal: this.lifetime.signal });
   }
 
   protected secretsOf(token: ServiceAccountToken): readonly string[] {
-    return [this.#texts.get(token) ?? '', token.value];
+    return [...this.#values.secretsOf(token), token.value];
   }
 
   protected unavailable(message: string, options: ErrorOptions): Error {

@@ -55,22 +55,50 @@ export async function runParser<T>(
   });
 }
 
-/**
- * The value that a parser finds in a text.
- * @throws what `fault` returns, also if it is no text.
- */
-export async function parseText(
-  parser: TextParser,
-  text: string,
-  surroundings: Omit<Surroundings, 'texts'>,
-): Promise<string> {
-  const found: unknown = await runParser((signal) => parser(text, { signal }), {
-    ...surroundings,
-    texts: [text],
-  });
-  if (typeof found === 'string' && found.trim() !== '') return found;
-  // Not the value: it may be the secret as a number.
-  const got =
-    typeof found === 'string' ? 'an empty one' : found === undefined ? 'undefined' : describe(Object(found));
-  throw surroundings.fault(`must return a text, got ${got}`);
+/** The values in the texts of one component: each text itself, or what a parser of the application finds in it. */
+export class TextValues<T extends object> {
+  readonly #parser: TextParser | undefined;
+  readonly #make: (text: string) => T;
+  readonly #fault: Surroundings['fault'];
+  /** The text in which the parser found each value. */
+  readonly #texts = new WeakMap<T, string>();
+
+  /** @param make throws if a text is no value. */
+  constructor(parser: TextParser | undefined, make: (text: string) => T, fault: Surroundings['fault']) {
+    this.#parser = parser;
+    this.#make = make;
+    this.#fault = fault;
+  }
+
+  /**
+   * The value in a text, at once without a parser.
+   * @throws what `make` throws, and what `fault` returns, also if what the parser finds is no text.
+   */
+  of(text: string, ports: Pick<Surroundings, 'clock' | 'signal'>): T | Promise<T> {
+    return this.#parser ? this.#found(this.#parser, text, ports) : this.#make(text);
+  }
+
+  /** The text that a parser was given for a value: as secret as the value. */
+  secretsOf(value: T): readonly string[] {
+    const text = this.#texts.get(value);
+    return text === undefined ? [] : [text];
+  }
+
+  async #found(parser: TextParser, text: string, ports: Pick<Surroundings, 'clock' | 'signal'>): Promise<T> {
+    const surroundings = { ...ports, texts: [text], fault: this.#fault };
+    const found: unknown = await runParser((signal) => parser(text, { signal }), surroundings);
+    if (typeof found !== 'string' || found.trim() === '') {
+      // Not the value: it may be the secret as a number.
+      const got =
+        typeof found === 'string'
+          ? 'an empty one'
+          : found === undefined
+            ? 'undefined'
+            : describe(Object(found));
+      throw this.#fault(`must return a text, got ${got}`);
+    }
+    const value = this.#make(found);
+    this.#texts.set(value, text);
+    return value;
+  }
 }
