@@ -224,7 +224,12 @@ export class ObjectApi {
       ...fields,
       metadata: {
         ...(isStatus ? before.metadata : metadata),
-        ...{ name, namespace, uid, creationTimestamp, deletionTimestamp, deletionGracePeriodSeconds },
+        name,
+        namespace,
+        uid,
+        creationTimestamp,
+        deletionTimestamp,
+        deletionGracePeriodSeconds,
         generation: isEdited && typeof generation === 'number' ? generation + 1 : generation,
         resourceVersion: before.metadata.resourceVersion,
       },

@@ -68,8 +68,14 @@ const known: readonly Resource[] = Object.entries(KNOWN).flatMap(([groupVersion,
   return lines.map((line) => {
     const [plural = '', kind = '', ...words] = line.split(' ');
     return {
-      ...{ name: nameOf(group, version, plural), group, version, plural, kind, isCustom: false },
-      ...{ isNamespaced: !words.includes('cluster'), hasStatus: words.includes('status') },
+      name: nameOf(group, version, plural),
+      group,
+      version,
+      plural,
+      kind,
+      isNamespaced: !words.includes('cluster'),
+      hasStatus: words.includes('status'),
+      isCustom: false,
     };
   });
 });
@@ -99,8 +105,13 @@ function defined(store: ObjectStore): readonly Resource[] {
   return store.list('customresourcedefinitions.v1.apiextensions.k8s.io').flatMap(({ spec }) => {
     const { group, names, scope, versions = [] } = spec as Definition;
     return versions.map(({ name: version, subresources }) => ({
-      ...{ name: nameOf(group, version, names.plural), group, version, ...names, isCustom: true },
-      ...{ isNamespaced: scope === 'Namespaced', hasStatus: subresources?.status !== undefined },
+      ...names,
+      name: nameOf(group, version, names.plural),
+      group,
+      version,
+      isNamespaced: scope === 'Namespaced',
+      hasStatus: subresources?.status !== undefined,
+      isCustom: true,
     }));
   });
 }
