@@ -1,4 +1,4 @@
-import { insidePath, told } from '../core/ports/platform-path.js';
+import { toldPath } from '../core/ports/platform-path.js';
 import { ConfigError } from './config-error.js';
 import { asPart } from '../core/lifecycle/component.js';
 import { ClosedError } from '../core/errors/errors.js';
@@ -90,7 +90,7 @@ export abstract class WatchedProvider implements ConfigProvider {
    */
   protected constructor(path: string, options: ResolvedOptions, watching: ResilientWatcherOptions) {
     const { optional, merge, expand, maxBytes } = options;
-    this.name = told(insidePath(path));
+    this.name = toldPath(path);
     this.merge = merge;
     this.#variables = expand === true ? process.env : expand || undefined;
     this.#optional = optional;

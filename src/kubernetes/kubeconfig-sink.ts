@@ -4,7 +4,7 @@ import { basename, dirname, join, resolve } from 'node:path';
 import { nodeFileSystem } from '../core/ports/builtins.js';
 import type { AtomicWriteFileOptions } from '../write/write-options.js';
 import { errnoOf } from '../core/errors/errno.js';
-import { insidePath, told } from '../core/ports/platform-path.js';
+import { toldPath } from '../core/ports/platform-path.js';
 import { checkPath, flag, PATH_OPTION, required, resolveOptions } from '../core/options/options.js';
 import { processState } from '../core/process-state.js';
 import { systemRandom } from '../core/ports/random.js';
@@ -84,7 +84,7 @@ export function kubeconfigSink(options: KubeconfigSinkOptions): TokenSink {
 
 /** Which file a path leads to, whatever the path: its name, and its directory. */
 async function placeOf(path: string): Promise<string> {
-  const file = await destinationOf(resolve(told(insidePath(path))));
+  const file = await destinationOf(resolve(toldPath(path)));
   const directory = await stat(dirname(file), { bigint: true }).catch(() => undefined);
   return directory ? `${directory.dev}:${directory.ino}/${basename(file)}` : file;
 }

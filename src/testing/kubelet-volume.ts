@@ -14,7 +14,7 @@ import {
   PORT_OPTIONS,
   resolveOptions,
 } from '../core/options/options.js';
-import { insidePath, told } from '../core/ports/platform-path.js';
+import { toldPath } from '../core/ports/platform-path.js';
 import { DATA_LINK as DATA, KUBELET_PENDING_LINK, revisionName, topOf } from '../fs/volume-layout.js';
 import { checkedFiles, type CheckedFile, type VolumeFiles } from './volume-file.js';
 import {
@@ -131,7 +131,7 @@ export class KubeletVolume {
    * @throws {TypeError} for an empty directory, or a wrong option.
    */
   constructor(directory: string | URL, options?: KubeletVolumeOptions) {
-    this.directory = resolve(told(insidePath(checkPath('KubeletVolume', 'directory', directory))));
+    this.directory = resolve(toldPath(checkPath('KubeletVolume', 'directory', directory)));
     this.#options = resolveOptions('KubeletVolume', options, OPTIONS);
   }
 

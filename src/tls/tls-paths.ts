@@ -1,4 +1,4 @@
-import { insidePath, told } from '../core/ports/platform-path.js';
+import { told, toldPath } from '../core/ports/platform-path.js';
 import { checkPath, describe } from '../core/options/options.js';
 import { within } from '../fs/absolute-path.js';
 import { FileSnapshot, type Snapshot } from '../fs/snapshot.js';
@@ -104,9 +104,7 @@ export function anyLayout(given: string | URL | NamedPaths): {
   mustBePaths(given);
   const named = Object.entries(given).filter(([, path]) => (path as unknown) !== undefined);
   if (named.length === 0) throw new TypeError('TlsFiles: expected paths by name, got none');
-  const paths = named.map(
-    ([name, path]) => [name, told(insidePath(checkPath('TlsFiles', name, path)))] as const,
-  );
+  const paths = named.map(([name, path]) => [name, toldPath(checkPath('TlsFiles', name, path))] as const);
   return {
     // A certificate and its key may be in one file.
     target: [...new Set(paths.map(([, path]) => path))],
@@ -128,7 +126,7 @@ function mustBePaths(given: unknown): void {
 
 /** A directory or a credential bundle, which is not known before it is read. */
 function onePath(given: string | URL): TlsLayout {
-  const path = told(insidePath(checkPath('TlsFiles', 'directory', given)));
+  const path = toldPath(checkPath('TlsFiles', 'directory', given));
   return {
     target: path,
     locate: (snapshot) => {

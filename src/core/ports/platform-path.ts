@@ -106,6 +106,11 @@ export function told(path: string): string {
   return toPlatform?.(path) ?? path;
 }
 
+/** A path from outside, made absolute as by `insidePath`, in the form in which it is told. */
+export function toldPath(path: string): string {
+  return told(insidePath(path));
+}
+
 /** The argument for a system call. */
 export const pathForCall: (path: string) => string | Buffer = toPlatform ?? bytesForCall;
 
