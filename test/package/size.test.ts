@@ -34,7 +34,7 @@ const BUDGETS: Readonly<Record<string, number>> = {
   'resilient-watcher/prometheus': 9,
   'resilient-watcher/testing': 9.5,
   'resilient-watcher/tls': 62,
-  'resilient-watcher/trust': 57,
+  'resilient-watcher/trust': 58,
   '@resilient-watcher/cli/action': 7.5,
   '@resilient-watcher/cli/doctor': 4,
   '@resilient-watcher/cli/manifests': 6.5,

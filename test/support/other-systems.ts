@@ -68,5 +68,5 @@ if (!IS_LINUX) {
   const reads = all('readFile', 'readdir', 'readlink', 'stat', 'lstat', 'open', 'statfs');
   for (const calls of [fs, fs.promises]) guard(calls, reads, 'linux', isInProc);
   guard(childProcess, all('spawn', 'execFile'), 'linux', isLinuxProgram);
+  syncBuiltinESMExports();
 }
-if (!IS_LINUX) syncBuiltinESMExports();

@@ -230,16 +230,21 @@ test('on macOS, where a watch hears of everything below its directory, no ancest
 });
 
 test('on macOS, all directories of a look are opened in one turn, since each start of the stream may lose events', async () => {
-  const { open, opened } = nativeWatches();
-  const slow = (path: unknown): FSWatcher => {
-    // More than a look may take of one turn.
-    for (const end = performance.now() + 1; performance.now() < end;) continue;
-    return open(path);
+  // Native watches are shared by function, so each backend has one of its own.
+  const slowWatches = (): ReturnType<typeof nativeWatches> => {
+    const { open, opened } = nativeWatches();
+    const slow = (path: unknown): FSWatcher => {
+      // More than a look may take of one turn.
+      for (const end = performance.now() + 1; performance.now() < end;) continue;
+      return open(path);
+    };
+    return { open: slow, opened };
   };
   const directories = Array.from({ length: 20 }, (_, at) => ({ path: `/Users/me/${at}`, identity: `${at}` }));
-  const mac = await subscribe({ backend: nodeFsBackend(slow, true), native: true });
+  const { open, opened } = slowWatches();
+  const mac = await subscribe({ backend: nodeFsBackend(open, true), native: true });
   expect(mac.subscription.setDirectories(directories)).toEqual(directories.map(({ path }) => path));
   expect(opened).toHaveLength(20);
-  const linux = await subscribe({ backend: nodeFsBackend(slow, false), native: true });
+  const linux = await subscribe({ backend: nodeFsBackend(slowWatches().open, false), native: true });
   expect(linux.subscription.setDirectories(directories)).toBeInstanceOf(Promise);
 });
