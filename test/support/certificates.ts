@@ -1,4 +1,4 @@
-/** Certificates as the tests of most features want them. `crafted-certificates.ts` has those that no authority issues. */
+/** Certificates as the tests of most features want them. */
 import { CertificateSigner } from '@resilient-watcher/local-api-server';
 
 /** A certificate and its key, PEM. */

@@ -5,31 +5,30 @@ import { Agent, createServer } from 'node:https';
 import { join } from 'node:path';
 import { connect, createServer as createTlsServer, type TLSSocket } from 'node:tls';
 
+import {
+  CertificateSigner,
+  type CertificateFields,
+  type IssuedCertificate,
+} from '@resilient-watcher/local-api-server';
 import { KubeletVolume } from 'resilient-watcher/testing';
 import { httpsAgent, serveTls, spiffeIdOf, TlsFiles } from 'resilient-watcher/tls';
 import { describe, expect, onTestFinished, test } from 'vitest';
 
-import { AUTHORITY, craft, type Crafted } from '../support/crafted-certificates.js';
 import { temporaryDirectory } from '../support/temporary-directory.js';
 import { askHttp2, askHttps, listen, openHttp2 } from '../support/tls-clients.js';
 
-const CRITICAL = ['basicConstraints=critical,CA:false', 'keyUsage=critical,digitalSignature'];
-const LEAF = [...CRITICAL, 'extendedKeyUsage=serverAuth,clientAuth'];
 const ID = 'spiffe://home.org/a';
-const uri = (value: string): string => `subjectAltName=URI:${value}`;
-const NAMED = uri(ID);
+const NAMED = { uris: [ID] };
 
-const [root, other] = [craft(AUTHORITY), craft(AUTHORITY)];
-const own = craft([...LEAF, `${uri('spiffe://home.org/server')},DNS:localhost`], root);
-
-const below = (...limits: readonly string[]): Crafted => craft(limits, root);
+const [root, other] = [new CertificateSigner(), new CertificateSigner()];
+const own = root.issue({ uris: ['spiffe://home.org/server'], dnsNames: ['localhost'] });
 
 /** The folder of a workload. The bundle of another trust domain is not named, so it is not trusted. */
-function folderOf({ certificate, above, key }: Crafted): TlsFiles {
+function folderOf(issued: IssuedCertificate): TlsFiles {
   const volume = new KubeletVolume(join(temporaryDirectory(), 'spiffe'));
   const [bundle, ca] = ['credential-bundle.private-key.x509.pem', 'home.org.spiffe-trust-bundle.x509.pem'];
   volume.publish({
-    [bundle]: `${key}${certificate}${above}`,
+    [bundle]: issued.bundle,
     [ca]: root.certificate,
     'other.org.spiffe-trust-bundle.x509.pem': other.certificate,
   });
@@ -48,48 +47,42 @@ async function serve(): Promise<number> {
   return listen(https);
 }
 
-async function ask(port: number, { certificate, above, key }: Crafted): Promise<string> {
-  const agent = new Agent({ cert: certificate + above, key });
+async function ask(port: number, { chain, key }: IssuedCertificate): Promise<string> {
+  const agent = new Agent({ cert: chain, key });
   onTestFinished(() => agent.destroy());
   return (await askHttps({ port, ca: root.certificate }, agent)).text;
 }
 
-test.each<[what: string, make: () => Crafted]>([
-  ['the ID of a trust domain', () => craft([...LEAF, uri('spiffe://home.org')], root)],
-  ['two URIs', () => craft([...LEAF, `${NAMED},URI:https://home.org`], root)],
-  ['a port', () => craft([...LEAF, uri('spiffe://home.org:443/a')], root)],
-  ['a user', () => craft([...LEAF, uri('spiffe://me@home.org/a')], root)],
-  ['a query', () => craft([...LEAF, uri('spiffe://home.org/a?b')], root)],
-  ['a fragment', () => craft([...LEAF, uri('spiffe://home.org/a\\#b')], root)],
-  ['a percent sign', () => craft([...LEAF, uri('spiffe://home.org/%61')], root)],
-  ['an address', () => craft([...LEAF, uri('spiffe://[fe80\\:\\:1]/a')], root)],
-  ['upper case', () => craft([...LEAF, uri('spiffe://Home.org/a')], root)],
-  ['dots for a segment', () => craft([...LEAF, uri('spiffe://home.org/a/../b')], root)],
-  ['a slash at its end', () => craft([...LEAF, uri('spiffe://home.org/a/')], root)],
-  ['no URI', () => craft([...LEAF, 'subjectAltName=DNS:home.org'], root)],
-  [
-    'a URI inside another name',
-    () => craft([...LEAF, 'subjectAltName=@names', '[names]', `DNS.1=a, URI:${ID}, DNS:b`], root),
-  ],
-])('a certificate with %s has no SPIFFE ID', async (_what, make) => {
-  expect(await ask(await serve(), make())).toBe('nobody');
+test.each<[what: string, names: CertificateFields]>([
+  ['the ID of a trust domain', { uris: ['spiffe://home.org'] }],
+  ['two URIs', { uris: [ID, 'https://home.org'] }],
+  ['a port', { uris: ['spiffe://home.org:443/a'] }],
+  ['a user', { uris: ['spiffe://me@home.org/a'] }],
+  ['a query', { uris: ['spiffe://home.org/a?b'] }],
+  ['a fragment', { uris: ['spiffe://home.org/a#b'] }],
+  ['a percent sign', { uris: ['spiffe://home.org/%61'] }],
+  ['an address', { uris: ['spiffe://[fe80::1]/a'] }],
+  ['upper case', { uris: ['spiffe://Home.org/a'] }],
+  ['dots for a segment', { uris: ['spiffe://home.org/a/../b'] }],
+  ['a slash at its end', { uris: ['spiffe://home.org/a/'] }],
+  ['no URI', { dnsNames: ['home.org'] }],
+  ['a URI inside another name', { dnsNames: [`a, URI:${ID}, DNS:b`] }],
+])('a certificate with %s has no SPIFFE ID', async (_what, names) => {
+  expect(await ask(await serve(), root.issue(names))).toBe('nobody');
 });
 
-test.each<[what: string, make: () => Crafted]>([
-  ['an authority of another trust domain', () => craft([...LEAF, NAMED], other)],
-  ['an issuer that is not an authority', () => craft([...LEAF, NAMED], below(...LEAF))],
-])('a client of %s is refused by OpenSSL', async (_what, make) => {
-  await expect(ask(await serve(), make())).rejects.toThrow();
+test.each([
+  ['an authority of another trust domain', other],
+  ['an issuer that is not an authority', new CertificateSigner({ issuer: root, mayIssue: false })],
+])('a client of %s is refused by OpenSSL', async (_what, issuer) => {
+  await expect(ask(await serve(), issuer.issue(NAMED))).rejects.toThrow();
 });
 
 test('a certificate that only just follows the rules has a SPIFFE ID', async () => {
-  const port = await serve();
   const longest = `spiffe://home.org/a/...${'/B-_.9'.repeat(10)}`;
-  const names = `subjectAltName=URI:${longest},DNS:home.org`;
-  const authority = below(...AUTHORITY, 'extendedKeyUsage=clientAuth');
-  for (const extensions of [[...LEAF, names], [names]]) {
-    expect(await ask(port, craft(extensions, authority))).toBe(longest);
-  }
+  const issuer = new CertificateSigner({ issuer: root });
+  const client = issuer.issue({ uris: [longest], dnsNames: ['home.org'] });
+  expect(await ask(await serve(), client)).toBe(longest);
 });
 
 test('a client that asks for the ID of the server sends nothing to another one', async () => {
@@ -100,7 +93,7 @@ test('a client that asks for the ID of the server sends nothing to another one',
   });
   await serveTls(https, folderOf(own));
   const port = await listen(https);
-  const files = folderOf(craft([...LEAF, NAMED], root));
+  const files = folderOf(root.issue(NAMED));
   const agentFor = (wanted: string): Agent => {
     const agent = httpsAgent(files, {
       checkServerIdentity: (_host, { subjectaltname }) =>
@@ -117,11 +110,11 @@ test('a client that asks for the ID of the server sends nothing to another one',
 });
 
 describe('spiffeIdOf()', () => {
-  const client = craft([...LEAF, NAMED], root);
-  const identity = { ca: root.certificate, cert: client.certificate, key: client.key };
+  const client = root.issue(NAMED);
+  const identity = { ca: root.certificate, cert: client.chain, key: client.key };
 
   test('knows nobody if OpenSSL has not verified the certificate', async () => {
-    const { certificate: cert, key } = craft([...LEAF, NAMED], other);
+    const { chain: cert, key } = other.issue(NAMED);
     const tls = createTlsServer({ requestCert: true, rejectUnauthorized: false }, (socket) =>
       socket.end(spiffeIdOf(socket)?.uri ?? 'nobody'),
     );

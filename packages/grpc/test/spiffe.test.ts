@@ -3,28 +3,23 @@ import { join } from 'node:path';
 
 import { ServerInterceptingCall, status, type ServerInterceptor } from '@grpc/grpc-js';
 import { grpcChannelCredentials, grpcServerCredentials } from '@resilient-watcher/grpc';
+import { CertificateSigner, type IssuedCertificate } from '@resilient-watcher/local-api-server';
 import { KubeletVolume } from 'resilient-watcher/testing';
 import { TlsFiles } from 'resilient-watcher/tls';
 import { expect, onTestFinished, test } from 'vitest';
 
-import { AUTHORITY, craft, type Crafted } from '../../../test/support/crafted-certificates.js';
 import { temporaryDirectory } from '../../../test/support/temporary-directory.js';
 import { EchoClient, startGrpc } from './echo.js';
 
-const LEAF = [
-  ...['basicConstraints=critical,CA:false', 'keyUsage=critical,digitalSignature'],
-  'extendedKeyUsage=serverAuth,clientAuth',
-];
 const ID = 'spiffe://home.org/a';
-const uri = (value: string): string => `subjectAltName=URI:${value}`;
 
-const root = craft(AUTHORITY);
-const own = craft([...LEAF, `${uri('spiffe://home.org/server')},DNS:localhost`], root);
+const root = new CertificateSigner();
+const own = root.issue({ uris: ['spiffe://home.org/server'], dnsNames: ['localhost'] });
 
-function filesOf({ certificate, above, key }: Crafted): TlsFiles {
+function filesOf(issued: IssuedCertificate): TlsFiles {
   const volume = new KubeletVolume(join(temporaryDirectory(), 'spiffe'));
   const [bundle, ca] = ['credential-bundle.private-key.x509.pem', 'home.org.spiffe-trust-bundle.x509.pem'];
-  volume.publish({ [bundle]: `${key}${certificate}${above}`, [ca]: root.certificate });
+  volume.publish({ [bundle]: issued.bundle, [ca]: root.certificate });
   const files = new TlsFiles({ bundle: volume.path(bundle), ca: volume.path(ca) });
   onTestFinished(() => files.close());
   return files;
@@ -41,7 +36,7 @@ test('an interceptor refuses calls of a client that is not named', async () => {
   const credentials = await grpcServerCredentials(filesOf(own), { requireClientCertificate: true });
   const port = await startGrpc(credentials, { interceptors: [authorize] });
   const clientOf = async (name: string): Promise<EchoClient> =>
-    new EchoClient(port, await grpcChannelCredentials(filesOf(craft([...LEAF, uri(name)], root))));
+    new EchoClient(port, await grpcChannelCredentials(filesOf(root.issue({ uris: [name] }))));
   expect(await (await clientOf(ID)).echo('hello')).toBe('hello');
   await expect((await clientOf('spiffe://home.org/b')).echo('hello')).rejects.toMatchObject({
     code: status.PERMISSION_DENIED,
