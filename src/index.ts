@@ -94,9 +94,5 @@ export {
   type Subscription,
   type TelemetryObserver,
 } from './telemetry/observe.js';
-export type {
-  ComponentHandle,
-  OperationMessage,
-  OperationMessages,
-  PointMessages,
-} from './core/telemetry/telemetry-messages.js';
+export type { ComponentHandle, PointMessages } from './core/telemetry/telemetry-messages.js';
+export type { OperationMessage, OperationMessages } from './core/telemetry/telemetry-operations.js';

@@ -51,6 +51,7 @@ const OF_A_COPY: Readonly<Record<string, string>> = {
   'core/lifecycle/keep-alive.ts timer': 'the same',
   'core/lifecycle/component.ts repeatedBy': 'parts, which an owner creates itself',
   'core/scheduling/abort.ts callbacks': 'each copy has a listener of its own on a signal',
+  'core/telemetry/telemetry.ts operations': 'channels, which Node.js has once for each name',
   'core/telemetry/telemetry.ts points': 'channels, which Node.js has once for each name',
   'watch/ticker.ts tickers': 'each copy has a timer for the same interval',
   'watch/turns.ts waiting': 'looks of this copy; the budget of the turn is shared',

@@ -1,9 +1,9 @@
 import { systemClock } from '../core/ports/clock.js';
 import { hasMethods, oneOf, resolveOptions } from '../core/options/options.js';
 import type { ComponentHandle } from '../core/telemetry/telemetry-messages.js';
-import { isolated, observe, type Operation, type Subscription } from './observe.js';
-import { eventOf, textOf } from '../core/telemetry/telemetry-points.js';
-import { operationOf } from './operations.js';
+import { isolated, observe, type Subscription } from './observe.js';
+import { eventOf } from '../core/telemetry/telemetry-points.js';
+import { operationOf } from '../core/telemetry/telemetry-operations.js';
 import { RepeatedLines, sinceLastLine } from './repeated-lines.js';
 
 type Level = 'debug' | 'info' | 'warn' | 'error';
@@ -31,9 +31,6 @@ interface Line {
   readonly text: string;
 }
 
-const routine = (text: string): Line => ({ level: 'routine', text });
-const warning = (text: string): Line => ({ level: 'warn', text });
-
 /**
  * Logs one line for each event of every component of this process, until the result is closed. Of events that many pods
  * have for one reason, it is one line a minute, with their number. Lines contain names,
@@ -54,34 +51,45 @@ export function logTo(logger: StructuredLogger | Console, options?: LogOptions):
   }
   const write = writerTo(logger);
   // Returns what the logger returns: the rejection of an asynchronous one is handled.
-  const log = ({ level, text }: Line, fields: object): unknown =>
-    write(level === 'routine' ? routineLevel : level, fields, text.replaceAll(/\n\s*/g, ' '));
+  const log = (
+    { kind, name }: ComponentHandle,
+    event: string,
+    { level, text }: Line,
+    details: object,
+  ): unknown => {
+    const fields = { event, component: kind, name, ...details };
+    const line = `${kind} "${name}": ${text}`.replaceAll(/\n\s*/g, ' ');
+    return write(level === 'routine' ? routineLevel : level, fields, line);
+  };
   const lines = new RepeatedLines(systemClock);
   const subscription = observe({
-    point(point) {
-      const { component, ...details } = point.message;
-      const definition = eventOf(component.kind, point.name);
+    point({ name: event, message }) {
+      const { component, ...details } = message;
+      const definition = eventOf(component.kind, event);
       const { level = 'routine' } = definition ?? {};
-      const text = definition?.text(point.message) ?? point.name;
-      const cause = definition?.cause?.(point.message);
-      const isRepeated = component.repeated?.includes(point.name);
-      const fields = { event: point.name, component: component.kind, name: component.name, ...details };
-      const line = `${titleOf(component)}: ${text}`;
+      const text = definition?.text(message) ?? event;
+      const cause = definition?.cause?.(message);
+      const isRepeated = component.repeated?.includes(event) === true;
       if (cause === undefined)
-        return log({ level: isRepeated === true ? 'debug' : level, text: line }, fields);
-      lines.say(`${titleOf(component)} ${point.name} ${cause}`, (more) =>
-        isolated(`resilient-watcher:${point.name}`, () =>
-          log({ level, text: line + sinceLastLine(more) }, { ...fields, ...(more > 0 && { more }) }),
+        return log(component, event, { level: isRepeated ? 'debug' : level, text }, details);
+      lines.say(`${component.kind} "${component.name}" ${event} ${cause}`, (more) =>
+        isolated(`resilient-watcher:${event}`, () =>
+          log(
+            component,
+            event,
+            { level, text: text + sinceLastLine(more) },
+            { ...details, ...(more > 0 && { more }) },
+          ),
         ),
       );
       return undefined;
     },
-    settled(operation, durationMs) {
-      const line = lineOfOperation(operation);
-      if (!line) return undefined;
-      const { component, ...details } = operation.message;
-      const source = component && { component: component.kind, name: component.name };
-      return log(line, { event: operation.name, ...source, ...details, durationMs: Math.round(durationMs) });
+    settled({ name: event, message }, durationMs) {
+      const { component, ...details } = message;
+      const result = message.error ? 'error' : (message.result ?? '');
+      const line = operationOf(event, component)?.line?.({ ...message, result });
+      if (!line || !component) return undefined;
+      return log(component, event, line, { ...details, durationMs: Math.round(durationMs) });
     },
   });
   const close = (): void => {
@@ -103,20 +111,4 @@ function writerTo(
 /** A console prints fields on several lines. Only consoles, including custom ones, have `table`. */
 function isConsole(logger: StructuredLogger | Console): logger is Console {
   return 'table' in logger;
-}
-
-function titleOf({ kind, name }: ComponentHandle): string {
-  return `${kind} "${name}"`;
-}
-
-function lineOfOperation(operation: Operation): Line | undefined {
-  const { name, message } = operation;
-  const { component, error, result = '' } = message;
-  const what = operationOf(operation)?.title;
-  if (what === undefined || !component || result === 'unchanged' || result === 'skipped') return undefined;
-  const who = titleOf(component);
-  if (error && name === 'token.request') return undefined;
-  if (error) return warning(`${who}: ${what} failed: ${textOf(error)}`);
-  if (result === 'kept') return warning(`${who}: publication failed, the last good contents stay`);
-  return routine(`${who}: ${what} ${result}`);
 }

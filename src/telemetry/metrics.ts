@@ -95,13 +95,11 @@ export const METRICS = {
     ['target'],
     'When the current certificate became valid, Unix time.',
   ),
-  writes: counter('{write}', ['result'], 'Atomic writes of files and volumes (written, unchanged, error).'),
+  writes: {
+    ...counter('{write}', ['result'], 'Atomic writes of files and volumes (written, unchanged, error).'),
+    initial: [{ result: 'written' }, { result: 'unchanged' }, { result: 'error' }],
+  },
   'write.duration': seconds([], 'Duration of atomic writes.'),
-  publishes: counter(
-    '{publish}',
-    ['result'],
-    'Publications of CSI volumes (published, unchanged, skipped, kept, error).',
-  ),
 } as const satisfies Readonly<Record<string, Metric>>;
 
 /**

@@ -3,11 +3,8 @@ import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { systemClock } from '../core/ports/clock.js';
 import { ListenerError } from '../core/errors/errors.js';
 import { callback, optional, resolveOptions } from '../core/options/options.js';
-import type {
-  OperationMessages,
-  OperationName,
-  PointMessages,
-} from '../core/telemetry/telemetry-messages.js';
+import type { PointMessages } from '../core/telemetry/telemetry-messages.js';
+import type { OperationMessages, OperationName } from '../core/telemetry/telemetry-operations.js';
 import type { PointName } from '../core/telemetry/telemetry-points.js';
 import { addObserver, followNames, operationChannel } from '../core/telemetry/telemetry.js';
 

@@ -4,7 +4,7 @@ import { runningComponents } from '../core/telemetry/telemetry.js';
 import { followMetrics, ownLabel, type Sample } from './metrics.js';
 import { count, type Operation, type Point, type Subscription } from './observe.js';
 import { eventOf } from '../core/telemetry/telemetry-points.js';
-import { operationOf } from './operations.js';
+import { operationOf } from '../core/telemetry/telemetry-operations.js';
 
 /** Counts, or records a duration in seconds. */
 export type Instrument = (value: number, labels: Labels) => void;
@@ -23,10 +23,6 @@ interface Instruments {
  */
 const MAX_LABEL_VALUES = 256;
 
-/** The initial value of a counter: without an initial 0, `increase()` misses the first failure. */
-const WRITE_RESULTS = ['written', 'unchanged', 'error'];
-const PUBLISH_RESULTS = ['published', 'unchanged', 'skipped', 'kept', 'error'];
-
 /** Turns messages into counts and durations, and keeps the components for the gauges. */
 export class Recorder {
   /** Those that run, and have started or published a message. */
@@ -44,14 +40,13 @@ export class Recorder {
       const bounded = (labels: Labels): Labels => this.#bounded(labels);
       const samples = (): Sample[] => samplesOf(name, metric, this.#components, bounded);
       this.#metrics.set(name, { metric, instrument: instruments.add(name, metric, samples) });
+      for (const labels of metric.initial ?? []) this.#record(name, 0, labels);
     });
     this.#subscription = count({
       point: (point) => this.#point(point),
       started: ({ message }) => this.#add(message.component),
       settled: (operation, durationMs) => this.#settled(operation, durationMs / 1_000),
     });
-    for (const result of WRITE_RESULTS) this.#record('writes', 0, { result });
-    for (const result of PUBLISH_RESULTS) this.#record('publishes', 0, { result });
     for (const component of runningComponents()) {
       this.#add(component);
       this.#begin(component);
@@ -101,7 +96,7 @@ export class Recorder {
     const { name, message } = operation;
     const result = message.error ? 'error' : (message.result ?? '');
     const meter = this.#meterOf(message.component, name);
-    operationOf(operation)?.measure?.({ ...message, result }, meter, seconds);
+    operationOf(name, message.component)?.measure?.({ ...message, result }, meter, seconds);
   }
 
   /** @param name of the component, if there is one. */

@@ -34,7 +34,7 @@ import { isTurnSpent, startTurnBudget } from '../core/scheduling/event-loop.js';
 import type { Lifetime } from '../core/lifecycle/lifetime.js';
 import { NextOutcome } from '../core/scheduling/outcome.js';
 import { run, wait, type Steps } from '../core/scheduling/steps.js';
-import { operations } from '../core/telemetry/telemetry.js';
+import { operationChannel } from '../core/telemetry/telemetry.js';
 import type { Hint } from '../core/ports/watch-backend.js';
 import { answersOf, Disk } from '../fs/disk.js';
 import { haveSameDirectories } from '../fs/consulted.js';
@@ -81,7 +81,7 @@ const MAX_ROUNDS = 5;
 const FIRST_RETRY_MS = 5;
 const LONGEST_RETRY_MS = 1_000;
 
-const checks = operations.check;
+const checks = operationChannel('check');
 
 /** Looks, reports and listens on behalf of one watcher. */
 export class Session {

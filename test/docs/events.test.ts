@@ -3,6 +3,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 
 import { ReloadAction } from '@resilient-watcher/cli/action';
+import { VolumePublisher } from '@resilient-watcher/csi';
 import { PodSync } from '@resilient-watcher/sync-pods';
 import { expect, test } from 'vitest';
 
@@ -86,6 +87,7 @@ test.each<[string, string, () => { readonly kind: string }]>([
     'packages/cli/docs/cli.md',
     () => new ReloadAction({ action: { name: 'nothing', run: () => Promise.resolve() } }),
   ],
+  ['VolumePublisher', 'packages/csi/README.md', () => new VolumePublisher()],
 ])('each event, operation and metric that only a %s has is in the tables of its page', (_, page, create) => {
   const { events = {}, operations = {}, metrics = {} } = telemetryOf(create().kind) ?? {};
   const channels = rowsOf(page, /`resilient-watcher:/).map(([, name, , fields]) => [

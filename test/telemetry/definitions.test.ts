@@ -30,7 +30,7 @@ const BREWERY = {
   },
   operations: {
     boil: {
-      title: 'boiling',
+      line: ({ result }) => ({ level: 'routine', text: `boiling ${result}` }),
       measure: ({ water, result }, meter, seconds) => meter.record('boiled', seconds, { water, result }),
     },
   },

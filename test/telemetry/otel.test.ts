@@ -14,7 +14,7 @@ import {
 import { expect, onTestFinished, test } from 'vitest';
 
 import { TokenError } from '../../src/core/errors/token-error.js';
-import { METRICS, otelName } from '../../src/telemetry/metrics.js';
+import { followMetrics, otelName } from '../../src/telemetry/metrics.js';
 import { instrument } from '../../src/telemetry/otel.js';
 import { SampleComponent, WATCHING } from './sample-component.js';
 
@@ -77,27 +77,28 @@ test('metrics have OpenTelemetry names, UCUM units and attributes', async () => 
   });
   expect(shown('last_change.timestamp')).toEqual({ unit: 's', points: [[target, 1_700_000_000]] });
   expect(shown('status').points).toContainEqual([{ ...target, 'resilient_watcher.state': 'watching' }, 1]);
-  const names = Object.keys(METRICS).map(otelName);
+  const names: string[] = [];
+  followMetrics((name) => names.push(otelName(name)))();
   expect(names).toEqual(expect.arrayContaining([...exported.keys()]));
 });
 
 test('an operation is a span with its result or its error, and one within another is its child', async () => {
   const { spans } = instrumented();
-  const publisher = new SampleComponent('VolumePublisher', 'csi');
+  const refresher = new SampleComponent('TokenRefresher', 'vault');
   const error = new TokenError('ERR_TOKEN_FORBIDDEN', 'May not');
-  await publisher.work(
-    'publish',
-    { volumeId: 'vol-1' },
+  await refresher.work(
+    'token.delivery',
+    { sink: 'file' },
     () =>
-      publisher.work(
+      refresher.work(
         'write',
-        { path: '/run/vol' },
+        { path: '/run/token' },
         () => Promise.resolve(),
         () => 'written',
       ),
-    () => 'published',
+    () => 'delivered',
   );
-  const refused = publisher.work(
+  const refused = refresher.work(
     'token.request',
     { reason: 'timer' },
     () => Promise.reject(error),
@@ -105,14 +106,14 @@ test('an operation is a span with its result or its error, and one within anothe
   );
   await expect(refused).rejects.toBe(error);
 
-  const [write, publish, request] = spans();
+  const [write, delivery, request] = spans();
   expect(write?.name).toBe('resilient_watcher.write');
-  expect(write?.parentSpanContext?.spanId).toBe(publish?.spanContext().spanId);
-  expect(publish?.attributes).toEqual({
-    'resilient_watcher.component': 'VolumePublisher',
-    'resilient_watcher.target': 'csi',
-    'resilient_watcher.volume_id': 'vol-1',
-    'resilient_watcher.result': 'published',
+  expect(write?.parentSpanContext?.spanId).toBe(delivery?.spanContext().spanId);
+  expect(delivery?.attributes).toEqual({
+    'resilient_watcher.component': 'TokenRefresher',
+    'resilient_watcher.target': 'vault',
+    'resilient_watcher.sink': 'file',
+    'resilient_watcher.result': 'delivered',
   });
   expect(request?.status).toEqual({ code: api.SpanStatusCode.ERROR, message: 'May not' });
   expect(request?.attributes['error.type']).toBe('ERR_TOKEN_FORBIDDEN');

@@ -19,6 +19,7 @@ import {
 } from 'resilient-watcher';
 import { ConfigLoader, FileProvider } from 'resilient-watcher/config';
 import { ReloadAction } from '@resilient-watcher/cli/action';
+import { VolumePublisher } from '@resilient-watcher/csi';
 import { collectMetrics } from 'resilient-watcher/prometheus';
 import { FakeTokenClient, KubeletVolume, ScriptedBackend } from 'resilient-watcher/testing';
 import { expect, onTestFinished, test } from 'vitest';
@@ -181,6 +182,7 @@ test('every metric of the alert rules and of the dashboard is in a scrape of a p
   await using reload = new ReloadAction({ action: { name: 'nothing', run: () => Promise.resolve() } });
   reload.trigger({ paths: [], cause: 'check' });
   await reload.idle();
+  await using _publisher = new VolumePublisher();
   const certificate = new SampleComponent('TlsFiles', 'tls', {
     state: 'running',
     expiresAt: Date.now(),

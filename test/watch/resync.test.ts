@@ -5,7 +5,7 @@ import { FakeClock, KubeletVolume } from 'resilient-watcher/testing';
 import { expect, onTestFinished, test } from 'vitest';
 
 import { nextTurn } from '../../src/core/scheduling/event-loop.js';
-import { operations } from '../../src/core/telemetry/telemetry.js';
+import { operationChannel } from '../../src/core/telemetry/telemetry.js';
 import { tickEvery } from '../../src/watch/ticker.js';
 import { fsWith } from '../support/intercepted-fs.js';
 import { openScene } from '../support/open-scene.js';
@@ -21,9 +21,9 @@ test.each([
   const { paths, isObserved = false } = given;
   const observer = { asyncEnd: () => {} };
   if (isObserved) {
-    operations.check.subscribe(observer as never);
+    operationChannel('check').subscribe(observer as never);
     onTestFinished(() => {
-      operations.check.unsubscribe(observer as never);
+      operationChannel('check').unsubscribe(observer as never);
     });
   }
   const clock = new FakeClock(Date.now());
@@ -82,9 +82,9 @@ test('what appears while a resync looks again is reported because of its event',
       if (looks === 2) symlinkSync('..next', link);
     },
   };
-  operations.check.subscribe(observer as never);
+  operationChannel('check').subscribe(observer as never);
   onTestFinished(() => {
-    operations.check.unsubscribe(observer as never);
+    operationChannel('check').unsubscribe(observer as never);
   });
   await clock.advance(5_000);
   await scene.until(() => scene.changes.length > 1);

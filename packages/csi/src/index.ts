@@ -3,6 +3,8 @@ export { parseServiceAccountTokens, ServiceAccountTokens, type TokenCarrier } fr
 export {
   VolumePublisher,
   type PublishedVolume,
+  type PublishMessage,
+  type PublishOperation,
   type VolumePublisherEvents,
   type VolumePublisherOptions,
   type VolumePublisherStatus,

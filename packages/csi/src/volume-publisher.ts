@@ -5,8 +5,10 @@ import {
   ResilientError,
   type AtomicVolumeOptions,
   type Clock,
+  type ComponentHandle,
   type ComponentStatus,
   type FileSystem,
+  type OperationMessage,
   type Scheduled,
 } from 'resilient-watcher';
 import {
@@ -25,6 +27,7 @@ import {
   withoutTrailingSlashes,
   type ComponentEvents,
   type LifecycleState,
+  type TelemetryTable,
 } from 'resilient-watcher/internal';
 import { KubernetesError } from 'resilient-watcher/kubernetes';
 
@@ -59,6 +62,43 @@ export interface VolumePublisherEvents extends ComponentEvents {
     },
   ];
 }
+
+/** A call of `publish()`. `result`: its `outcome`. */
+export interface PublishMessage extends OperationMessage {
+  readonly component: ComponentHandle;
+  readonly volumeId: string;
+}
+
+/** An operation in telemetry that only a `VolumePublisher` has. */
+export interface PublishOperation {
+  readonly name: 'publish';
+  readonly message: PublishMessage;
+}
+
+const RESULTS = ['published', 'unchanged', 'skipped', 'kept', 'error'];
+
+const TELEMETRY: TelemetryTable<Record<string, never>, { publish: PublishMessage }> = {
+  operations: {
+    publish: {
+      line({ result, error }) {
+        if (error) return { level: 'warn', text: `publication failed: ${error.message || error.name}` };
+        if (result === 'kept')
+          return { level: 'warn', text: 'publication failed, the last good contents stay' };
+        return result === 'published' ? { level: 'routine', text: 'publication published' } : undefined;
+      },
+      measure: ({ result }, meter) => meter.count('publishes', { result }),
+    },
+  },
+  metrics: {
+    publishes: {
+      kind: 'counter',
+      unit: '{publish}',
+      labels: ['result'],
+      initial: RESULTS.map((result) => ({ result })),
+      help: `Publications of CSI volumes (${RESULTS.join(', ')}).`,
+    },
+  },
+};
 
 /** One volume in the status of a `VolumePublisher`. */
 export interface PublishedVolumeStatus {
@@ -172,7 +212,13 @@ export class VolumePublisher extends Component<VolumePublisherEvents, VolumePubl
   constructor(options?: VolumePublisherOptions) {
     const resolved = resolveOptions('VolumePublisher', options, OPTIONS);
     const { name, signal, clock } = resolved;
-    super({ kind: 'VolumePublisher', name, signal, clock, description: { worksIdle: true } });
+    super({
+      kind: 'VolumePublisher',
+      name,
+      signal,
+      clock,
+      description: { worksIdle: true, telemetry: TELEMETRY },
+    });
     this.#options = resolved;
   }
 

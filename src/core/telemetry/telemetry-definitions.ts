@@ -2,7 +2,7 @@
  * What a component of another package adds to telemetry: its events, operations and metrics, in one table beside its
  * class. The tables of this process are in one place, whichever copy of the library a component stands on, and whether
  * an observer or the component was first. The events that all components share are in telemetry-points.ts, in the same
- * form; operations and metrics in telemetry/operations.ts and telemetry/metrics.ts.
+ * form; operations in telemetry-operations.ts, and metrics in telemetry/metrics.ts.
  */
 import { ListenerError } from '../errors/errors.js';
 import { processState } from '../process-state.js';
@@ -15,6 +15,8 @@ export interface Metric {
   /** `target` or `loader` is the name of the component. */
   readonly labels: readonly string[];
   readonly help: string;
+  /** Counters only: where they begin with 0. Without it, `increase()` misses the first failure. */
+  readonly initial?: readonly Labels[];
   /** Gauges only: which value is used if two components have the same labels (the worse one). */
   readonly of?: 'least' | 'greatest';
 }
@@ -29,11 +31,15 @@ export interface Meter {
   error(type: string): void;
 }
 
+/** What the log says after the name of the component. `routine`: the level that the application chose for such lines. */
+export interface LogLine {
+  readonly level: 'routine' | 'warn' | 'error';
+  readonly text: string;
+}
+
 /** What the log says about an event, and which metrics count it. */
 export interface EventLine<Message extends object = object> {
-  /** `routine`: the level that the application chose for such events. */
-  readonly level: 'routine' | 'warn' | 'error';
-  /** The text after the name of the component. */
+  readonly level: LogLine['level'];
   text(message: Message): string;
   /** What many events have in common that are one line a minute: a trouble of a namespace concerns each of its pods. */
   cause?(message: Message): string | undefined;
@@ -45,11 +51,10 @@ export interface EventDefinition<Message extends object = object> extends EventL
   readonly fields: readonly string[];
 }
 
-/** An operation of one kind of component. Absent: it is not logged, or not counted. */
+/** An operation of one kind of component. `result`: `error` for a failure. */
 export interface OperationDefinition<Message extends object = object> {
-  /** What the log calls it. */
-  readonly title?: string;
-  /** `result`: `error` for a failure. */
+  /** What the log says about its end. Absent: nothing. */
+  line?(message: Message & { readonly result: string }): LogLine | undefined;
   measure?(message: Message & { readonly result: string }, meter: Meter, seconds: number): void;
 }
 

@@ -7,44 +7,37 @@ import { channel, tracingChannel, type Channel, type TracingChannel } from 'node
 import { errorCodeOf, ListenerError } from '../errors/errors.js';
 import { ResilientError } from '../errors/resilient-error.js';
 import { processState } from '../process-state.js';
-import type {
-  ComponentHandle,
-  OperationMessage,
-  OperationMessages,
-  OperationName,
-} from './telemetry-messages.js';
+import type { ComponentHandle } from './telemetry-messages.js';
 import { followTelemetry } from './telemetry-definitions.js';
+import {
+  OPERATIONS,
+  type OperationMessage,
+  type OperationMessages,
+  type OperationName,
+} from './telemetry-operations.js';
 import { eventOf, EVENTS, type ErrorSummary } from './telemetry-points.js';
 
 const points = new Map<string, Channel>();
 type OperationChannel = TracingChannel<unknown, OperationMessage>;
+const operations = new Map<string, OperationChannel>();
 
-const operation = (name: string): OperationChannel => tracingChannel(`resilient-watcher.${name}`);
-
-export const operations: Readonly<Record<OperationName, OperationChannel>> = {
-  check: operation('check'),
-  'token.request': operation('token.request'),
-  'token.delivery': operation('token.delivery'),
-  'config.reload': operation('config.reload'),
-  write: operation('write'),
-  publish: operation('publish'),
-};
+/** The tracing channel of an operation of the library or of a package. */
+export function operationChannel(name: string): OperationChannel {
+  const known = operations.get(name) ?? tracingChannel(`resilient-watcher.${name}`);
+  operations.set(name, known);
+  return known;
+}
 
 /**
  * Calls back with each name, those of the library and of the packages, as soon as it is known. Returns a function that
  * ends it.
  */
 export function followNames(of: 'events' | 'operations', follower: (name: string) => void): () => void {
-  const own: Readonly<Record<string, unknown>> = of === 'events' ? EVENTS : operations;
+  const own: Readonly<Record<string, unknown>> = of === 'events' ? EVENTS : OPERATIONS;
   return followTelemetry(own, (table) => table[of], follower);
 }
 
 followNames('events', (name) => points.set(name, channel(`resilient-watcher:${name}`)));
-
-/** The tracing channel of an operation of the library or of a package. */
-export function operationChannel(name: string): OperationChannel {
-  return (operations as Readonly<Record<string, OperationChannel>>)[name] ?? operation(name);
-}
 
 /** The components that have started and are not closed. */
 const running = processState('running', () => new Set<ComponentHandle>());
@@ -149,7 +142,7 @@ export function traceSync<N extends OperationName, T>(
   work: () => T,
   resultOf: (value: T) => string,
 ): T {
-  const operation = operations[name];
+  const operation = operationChannel(name);
   if (!operation.hasSubscribers) return work();
   return operation.start.runStores(message, () => {
     try {
