@@ -2,6 +2,7 @@
  * The files that variables name: `APP_DB_PASSWORD_FILE=/run/secrets/db` sets `APP_DB_PASSWORD` to the text of that
  * file.
  */
+import { toldPath } from '../core/ports/platform-path.js';
 import { withoutLineEnds } from '../fs/read-file.js';
 import type { ConfigError } from './config-error.js';
 import type { ConfigProvider, ProviderCallback, ProviderHealth } from './config-provider.js';
@@ -104,13 +105,15 @@ export class VariableFiles implements ConfigProvider {
 
   /** Makes the files those that the variables name now. */
   async #follow(env: Variables): Promise<void> {
-    const named = new Map(Object.entries(env).filter(([name, path]) => path && this.#isFile(name)));
+    const named = new Map<string, string>();
+    for (const [name, path] of Object.entries(env))
+      if (path && this.#isFile(name)) named.set(name, toldPath(path));
     for (const [name, file] of this.#files) {
       if (named.get(name) === file.name) continue;
       this.#files.delete(name);
       await file.unwatch();
     }
-    for (const [name, path = ''] of named) {
+    for (const [name, path] of named) {
       if (this.#files.has(name)) continue;
       const file = new FileProvider(path);
       this.#files.set(name, file);

@@ -1,8 +1,8 @@
 import { ConfigLoader, type ConfigError } from 'resilient-watcher/config';
 import { KubeletVolume } from 'resilient-watcher/testing';
-import { expect, onTestFinished, test } from 'vitest';
-import { join } from 'node:path';
-import { mkdirSync, writeFileSync } from 'node:fs';
+import { expect, onTestFinished, test, vi } from 'vitest';
+import { dirname, join, relative } from 'node:path';
+import fs, { mkdirSync, writeFileSync } from 'node:fs';
 
 import { temporaryDirectory } from '../support/temporary-directory.js';
 import { needs } from '../support/other-systems.js';
@@ -53,6 +53,22 @@ test('the file is followed, and its last good text stays while it is missing', a
   const back = next('change');
   volume.publish({ password: 'three' });
   expect(await back).toMatchObject({ current: { db: { password: 'three' } } });
+});
+
+test('a file with a relative path is followed by the same watch after each change', async () => {
+  const watch = vi.spyOn(fs, 'watch');
+  onTestFinished(() => watch.mockRestore());
+  const path = secretFile('one');
+  const loader = loaderOf({ APP_DB_PASSWORD_FILE: relative(process.cwd(), path) });
+  await loader.load();
+  const watches = (): number =>
+    watch.mock.calls.filter(([of]) => String(of).startsWith(dirname(path))).length;
+  const atFirst = watches();
+  const changed = new Promise((resolve) => void loader.once('change', resolve));
+  writeFileSync(path, 'two');
+  await changed;
+  expect(loader.current).toMatchObject({ db: { password: 'two' } });
+  expect(watches()).toBe(atFirst);
 });
 
 test.each<[string, Record<string, string>, (path: string) => string]>([
