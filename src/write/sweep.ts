@@ -6,10 +6,11 @@
  *
  * The length of these names does not depend on the name of the target, which may itself be as long as a name can be.
  *
- * Removed is what has not changed for a day. A writer rarely waits that long for its data, a machine is rarely
- * suspended that long, and clocks rarely differ that much. If it happens nevertheless, the write fails, and the old
- * content stays.
+ * Removed is what has not changed for a day, by our clock and by that of the file system, which may be a server's. A
+ * writer rarely waits that long for its data, and a machine is rarely suspended that long. If it happens nevertheless,
+ * the write fails, and the old content stays.
  */
+import { constants } from '../core/ports/builtins.js';
 import { systemClock } from '../core/ports/clock.js';
 import type { HeldDirectory } from './held-directory.js';
 import { wait, type Steps } from '../core/scheduling/steps.js';
@@ -57,17 +58,39 @@ export function* removeUnfinished(directory: HeldDirectory, name: string): Steps
 }
 
 /** Removes those of the unfinished entries of a directory that are abandoned, and returns the others. */
-export function* removeAbandoned(directory: HeldDirectory, names: readonly string[]): Steps<string[]> {
-  const now = systemClock.now();
+export function* removeAbandoned(
+  directory: HeldDirectory,
+  kind: keyof typeof PREFIXES,
+  names: readonly string[],
+): Steps<string[]> {
   const pending: string[] = [];
+  let now: number | undefined;
   yield* directory.forEach(names, function* (name) {
-    const stat = yield* wait(directory.lstat(name));
     // Not mtime, which a copy sets back.
-    const isAbandoned = stat && now - Number(stat.ctimeMs) > ABANDONED_AFTER_MS;
-    if (isAbandoned) yield* removeUnfinished(directory, name);
-    else pending.push(name);
+    const ctimeMs = Number((yield* wait(directory.lstat(name)))?.ctimeMs ?? Infinity);
+    const mayBeAbandoned = systemClock.now() - ctimeMs > ABANDONED_AFTER_MS;
+    if (mayBeAbandoned && (now ??= yield* timeIn(directory, kind)) - ctimeMs > ABANDONED_AFTER_MS) {
+      yield* removeUnfinished(directory, name);
+    } else pending.push(name);
   });
   return pending;
+}
+
+const CREATE = constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL;
+
+/** The time by the clock of a file system, epoch ms: that of a new file; `-Infinity` if none can be made. */
+function* timeIn(directory: HeldDirectory, kind: keyof typeof PREFIXES): Steps<number> {
+  const name = temporaryName(kind);
+  try {
+    yield* wait(
+      directory.calls.close(yield* wait(directory.calls.create(directory.at(name), CREATE, 0o600))),
+    );
+    return Number((yield* wait(directory.lstat(name)))?.ctimeMs ?? -Infinity);
+  } catch {
+    return -Infinity;
+  } finally {
+    yield* removeUnfinished(directory, name);
+  }
 }
 
 /** Removes the files that killed writers left in a directory, as far as that is possible. */
@@ -75,7 +98,7 @@ export function* sweepFiles(directory: HeldDirectory): Steps<void> {
   try {
     const names = (yield* directory.list()).map((entry) => entry.name);
     const unfinished = names.filter((name) => isNameOf('file', name));
-    yield* removeAbandoned(directory, unfinished.slice(0, MAX_EXAMINED));
+    yield* removeAbandoned(directory, 'file', unfinished.slice(0, MAX_EXAMINED));
   } catch {
     // The directory may be writable but not readable, or an entry cannot be examined.
   }

@@ -55,7 +55,7 @@ function* pendingRevisions(volume: HeldDirectory): Steps<Set<string | undefined>
   if (names.includes(KUBELET_PENDING_LINK)) yield* removeUnfinished(volume, KUBELET_PENDING_LINK);
   const links = names.filter((name) => isNameOf('link', name));
   const revisions = new Set<string | undefined>();
-  yield* volume.forEach(yield* removeAbandoned(volume, links), function* (link) {
+  yield* volume.forEach(yield* removeAbandoned(volume, 'link', links), function* (link) {
     revisions.add(yield* volume.readlink(link));
   });
   return revisions;

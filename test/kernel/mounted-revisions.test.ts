@@ -218,9 +218,10 @@ inMountNamespace(import.meta.url, () => {
     });
     // As if they were two days old.
     const fs = fsWith({
-      lstat: ({ make }) => {
+      lstat: ({ args: [path], make }) => {
         const stat = make() as { ctimeMs: bigint } | undefined;
-        return stat && Object.assign(stat, { ctimeMs: 0n });
+        const isOld = names.some((name) => String(path).endsWith(`/${name}`));
+        return stat && isOld ? Object.assign(stat, { ctimeMs: 0n }) : stat;
       },
     });
     await atomicWriteFile(join(directory, 'file'), '1', { fs });

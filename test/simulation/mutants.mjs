@@ -597,6 +597,12 @@ export const MUTANTS = [
     '',
   ],
   [
+    'what writers left is old by our clock alone',
+    'write/sweep.ts',
+    'mayBeAbandoned && (now ??= yield* timeIn(directory, kind)) - ctimeMs > ABANDONED_AFTER_MS',
+    'mayBeAbandoned',
+  ],
+  [
     'it is watching before its backend is subscribed',
     'watch/connection.ts',
     "if (tag === 'closed') return 'starting';",

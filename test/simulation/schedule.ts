@@ -92,7 +92,7 @@ export const ALL_KINDS = Object.keys({ ...WATCHED, ...MEDIA, ...PROGRAMS });
 
 export async function runSchedule({ kind, seed, given }: Schedule, isTraced = false): Promise<Outcome> {
   const choices = new Choices(seed, given);
-  const world = new World(choices, seed, isTraced, !(kind in MEDIA));
+  const world = new World(choices, seed, isTraced, kind in MEDIA);
   let violation: Violation | undefined;
   try {
     await play(world, kind);

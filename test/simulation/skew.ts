@@ -32,9 +32,12 @@ export interface Clocks {
   readonly areFar: boolean;
 }
 
-/** Sets ours, too. */
-export function clocksOf(seed: number, mayBeFar: boolean): Clocks {
-  const isFar = mayBeFar && randomOf(seed ^ 0xff3)() < 0.12;
+/**
+ * Sets ours, too.
+ * @param areWriters then that of a file system is never set far: what they are writing would be old at once.
+ */
+export function clocksOf(seed: number, areWriters: boolean): Clocks {
+  const isFar = randomOf(seed ^ 0xff3)() < 0.12;
   const skewMs = (isFar ? FAR_MS : SKEWS_MS)[seed % SKEWS_MS.length] ?? 0;
   const random = randomOf(seed ^ 0xc10c);
   const which = Math.floor(random() * (isFar ? 4 : 6));
@@ -44,7 +47,8 @@ export function clocksOf(seed: number, mayBeFar: boolean): Clocks {
   const drawn = steps[Math.floor(step * steps.length)] ?? 0;
   const isOnlyOurs = isFar && which === 2;
   // Nobody waits for hours until a link is older than what is written behind it.
-  const stepMs = isFar && !isOnlyOurs ? Math.abs(drawn) : drawn;
+  const farMs = areWriters ? 0 : Math.abs(drawn);
+  const stepMs = isFar && !isOnlyOurs ? farMs : drawn;
   const stepped = (elapsed: number): number => (elapsed >= at ? stepMs : 0);
   setWallClock(which === 1 || isOnlyOurs ? stepped : () => 0);
   const largest = Math.max(...[0, stepMs, -stepMs].map((by) => Math.abs(skewMs + by)));

@@ -105,14 +105,13 @@ export class World {
   /** The files that are being written in place. */
   readonly #written = new Set<string>();
 
-  /** @param mayBeFar whether the clocks may differ by a day or more. What killed writers left is a day old by ours. */
-  constructor(choices: Choices, seed: number, isTraced: boolean, mayBeFar: boolean) {
+  constructor(choices: Choices, seed: number, isTraced: boolean, areWriters: boolean) {
     time.resetTime();
     this.choices = choices;
     this.random = randomOf(seed ^ 0x5eed);
     setRandom(this.random);
     this.trace = isTraced ? [] : undefined;
-    const { skewAt, areFar } = clocksOf(seed, mayBeFar);
+    const { skewAt, areFar } = clocksOf(seed, areWriters);
     this.areClocksFar = areFar;
     this.machine = new Machine({
       random: this.random,

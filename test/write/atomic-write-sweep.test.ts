@@ -4,6 +4,8 @@ import {
   mkdirSync,
   readdirSync,
   readFileSync,
+  renameSync,
+  rmSync,
   symlinkSync,
   utimesSync,
   writeFileSync,
@@ -77,9 +79,13 @@ test('of any number of unfinished files, a write examines 256, and later ones th
 test('a thousand other directories are remembered as swept, and no more', async () => {
   const { path, directory } = existing();
   const others = temporaryDirectory();
+  const orphan = orphanIn(directory);
   await aDayLater(() => {
-    atomicWriteFileSync(path, 'new');
-    const orphan = orphanIn(directory);
+    // Where the path leads when it is swept, there is nothing.
+    renameSync(directory, join(others, 'aside'));
+    atomicWriteFileSync(path, 'new', { createDirectory: true });
+    rmSync(directory, { recursive: true });
+    renameSync(join(others, 'aside'), directory);
     atomicWriteFileSync(path, 'newer');
     expect(existsSync(orphan)).toBe(true);
     for (let count = 0; count < 1_024; count += 1) {
