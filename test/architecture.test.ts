@@ -47,8 +47,6 @@ const OF_A_COPY: Readonly<Record<string, string>> = {
   'write/sweep.ts intervalBegan': 'the same',
   'local-api-server/server-certificates.ts first': 'certificates of tests',
   // What several copies can count or order each for itself:
-  'core/lifecycle/keep-alive.ts holders': 'each copy holds the process for its own components',
-  'core/lifecycle/keep-alive.ts timer': 'the same',
   'core/lifecycle/component.ts repeatedBy': 'parts, which an owner creates itself',
   'core/scheduling/abort.ts callbacks': 'each copy has a listener of its own on a signal',
   'core/telemetry/telemetry.ts operations': 'channels, which Node.js has once for each name',

@@ -1,6 +1,6 @@
 import { dateOrNull } from '../core/ports/clock.js';
 import { asPart, Component } from '../core/lifecycle/component.js';
-import { holdProcess } from '../core/lifecycle/keep-alive.js';
+import { holdProcess } from '../core/scheduling/event-loop.js';
 import { withDeadline } from '../core/scheduling/deadline.js';
 import { ClosedError, ListenerError } from '../core/errors/errors.js';
 import { TokenError } from '../core/errors/token-error.js';

@@ -21,7 +21,7 @@ import {
 } from '../core/lifecycle/component.js';
 import { systemClock, type Clock } from '../core/ports/clock.js';
 import type { ResilientError } from '../core/errors/resilient-error.js';
-import { holdProcess } from '../core/lifecycle/keep-alive.js';
+import { holdProcess } from '../core/scheduling/event-loop.js';
 import { Outcome } from '../core/scheduling/outcome.js';
 import { flag, type MetricSample, type StatusDescription } from '../core/telemetry/status-description.js';
 import type { ValueSource } from '../core/ports/value-source.js';

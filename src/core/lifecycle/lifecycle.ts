@@ -12,7 +12,7 @@
  * listener is added to the signal only between start and end; before the start, only its state is read.
  */
 import { onAbort } from '../scheduling/abort.js';
-import { holdProcess } from './keep-alive.js';
+import { holdProcess } from '../scheduling/event-loop.js';
 import { begin } from '../scheduling/outcome.js';
 import { Lifetime } from './lifetime.js';
 

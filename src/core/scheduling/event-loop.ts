@@ -1,6 +1,6 @@
 /**
- * Turns of the event loop. The real functions are captured when the library is loaded, so that fake timers installed
- * later do not stop work that is ready to run.
+ * The event loop: its turns, and what keeps it going. The real functions are captured when the library is loaded, so
+ * that fake timers installed later do not stop work that is ready to run.
  */
 import { systemClock } from '../ports/clock.js';
 import { processState } from '../process-state.js';
@@ -41,4 +41,13 @@ export function startTurnBudget(): void {
 export function isTurnSpent(): boolean {
   const { began } = turn();
   return began !== undefined && systemClock.monotonic() - began > TURN_MS;
+}
+
+/**
+ * Keeps the process alive until the returned function is called, while a caller awaits something that holds no other
+ * handle. Otherwise Node.js would end the process silently, with exit code 13.
+ */
+export function holdProcess(): () => void {
+  const held = systemClock.schedule(() => undefined, Number.MAX_SAFE_INTEGER);
+  return () => held.cancel();
 }
