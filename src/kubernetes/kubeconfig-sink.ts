@@ -22,7 +22,7 @@ import { mergeKubeconfig } from './merge-kubeconfig.js';
 
 /** Options of `kubeconfigSink`, in addition to those of `renderKubeconfig` and `atomicWriteFile`. */
 export interface KubeconfigSinkOptions
-  extends Omit<KubeconfigOptions, 'token'>, Omit<AtomicWriteFileOptions, 'signal' | 'coalesce'> {
+  extends Omit<KubeconfigOptions, 'token'>, Omit<AtomicWriteFileOptions, 'signal'> {
   /** The file to write. */
   readonly path: string | URL;
   /** Instead of `caData`: a file of PEM certificates, read at each delivery. */

@@ -6,13 +6,13 @@ import type { ServiceAccountToken } from './token.js';
 import type { TokenSink } from './delivery.js';
 
 /** Options of `fileSink`: those of `atomicWriteFile`, and `render`. */
-export interface FileSinkOptions extends Omit<AtomicWriteFileOptions, 'signal' | 'coalesce'> {
+export interface FileSinkOptions extends Omit<AtomicWriteFileOptions, 'signal'> {
   /** Returns the contents of the file, such as a kubeconfig. Default: only the token, as kubelet projects it. */
   readonly render?:
     ((token: ServiceAccountToken) => string | Uint8Array | Promise<string | Uint8Array>) | undefined;
 }
 
-const { signal: _signal, coalesce: _coalesce, mode, ...others } = OPTIONS;
+const { signal: _signal, mode, ...others } = OPTIONS;
 
 /** How a sink writes: the options of `atomicWriteFile` that it does not set itself. */
 export const SINK_OPTIONS = { ...others, mode: { ...mode, fallback: PRIVATE_MODE } };

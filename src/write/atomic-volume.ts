@@ -248,8 +248,8 @@ export class AtomicVolume extends Component<ComponentEvents, AtomicVolumeStatus>
   #inTurn<T>(steps: Steps<T>): Promise<T> {
     const { fs } = this.#settings;
     const mount = Mounts.of(fs).at(this.#path).point;
-    const write = { fs, coalesce: false, signal: undefined, mount, work: () => run(steps) };
-    return this.#use(() => inTurn(resolve(this.#path), write));
+    const write = { path: resolve(this.#path), fs, signal: undefined, mount };
+    return this.#use(() => inTurn(write, () => run(steps)));
   }
 
   /** Does the work in the volume, if there is one. */

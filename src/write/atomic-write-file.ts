@@ -34,15 +34,15 @@ export async function atomicWriteFile(
   const source = sourceOf(owner, data, { canWait: true });
   const settings = resolveOptions(owner, options, OPTIONS);
   const target = insidePath(checkPath(owner, 'path', path));
-  const { coalesce, signal, fs, clock } = settings;
+  const { signal, fs, clock } = settings;
   const work = (publication: Publication): Answer<AtomicWriteResult> =>
     run(replaceFile(target, source, settings, { publication, waiting: { clock, signal } }));
   // A write that waits for its data must not hold up other writes: the data may depend on one of them.
   const isSlow = source instanceof WriteSource && source.isSlow;
   const mount = isSlow ? undefined : Mounts.of(fs).at(dirname(target)).point;
-  const write = { fs, coalesce, signal, mount, work };
+  const write = { path: resolve(target), fs, signal, mount };
   try {
-    return await trace('write', { path: told(target) }, () => inTurn(resolve(target), write), resultOf);
+    return await trace('write', { path: told(target) }, () => inTurn(write, work), resultOf);
   } finally {
     if (source instanceof WriteSource) source.close();
   }

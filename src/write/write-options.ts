@@ -56,11 +56,6 @@ export interface AtomicWriteFileSyncOptions {
 
 /** Options of {@link atomicWriteFile}. */
 export interface AtomicWriteFileOptions extends AtomicWriteFileSyncOptions {
-  /**
-   * If several consecutive calls for the same path are waiting and all set this, only the newest one writes, and the
-   * others get its result. Default false: each call writes, in the order of the calls.
-   */
-  readonly coalesce?: boolean | undefined;
   /** Aborting before the rename leaves nothing behind and rejects with the signal's reason. */
   readonly signal?: AbortSignal | undefined;
   /** Default: the system's clock. */
@@ -88,7 +83,6 @@ export type ReplaceSettings = ReturnType<typeof resolveOptions<typeof SYNC_OPTIO
 
 export const OPTIONS = {
   ...SYNC_OPTIONS,
-  coalesce: flag(false),
   signal: PORT_OPTIONS.signal,
   clock: PORT_OPTIONS.clock,
 };

@@ -3,7 +3,7 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Readable } from 'node:stream';
 
-import { atomicWriteFile, atomicWriteFileSync, type AtomicWriteFileOptions } from 'resilient-watcher';
+import { atomicWriteFile, atomicWriteFileSync } from 'resilient-watcher';
 import { FakeClock } from 'resilient-watcher/testing';
 import { describe, expect, test } from 'vitest';
 
@@ -24,64 +24,6 @@ test('a write that the data source of another write to the same path starts come
   await atomicWriteFile(path, data());
   await later;
   expect(readFileSync(path, 'utf8')).toBe('later');
-});
-
-test('with coalesce only the newest waiting call writes, and the others share its result', async () => {
-  const { path } = existing();
-  const { fs, calls: made } = new ScriptedFs();
-  const write = (data: string, more?: AtomicWriteFileOptions): Promise<unknown> =>
-    outcome(atomicWriteFile(path, data, { coalesce: true, fs, ...more }));
-  const abort = new AbortController();
-  const calls = [write('1'), write('22'), write('333'), write('4444', { signal: abort.signal })];
-  abort.abort(new Error('not needed any more'));
-  const [first, second, third, fourth] = await Promise.all(calls);
-  expect(first).toMatchObject({ bytes: 1 });
-  expect(second).toMatchObject({ bytes: 3 });
-  expect(third).toBe(second);
-  expect(fourth).toBe(abort.signal.reason);
-  expect(readFileSync(path, 'utf8')).toBe('333');
-  expect(made.filter(({ name }) => name === 'rename')).toHaveLength(2);
-});
-
-test('with coalesce, if the newest call is aborted while it writes, the one before it writes', async () => {
-  const { path } = existing();
-  const abort = new AbortController();
-  const reason = new Error('not needed any more');
-  const hanging = new Readable({ read: () => setImmediate(() => abort.abort(reason)) });
-  const calls = [
-    atomicWriteFile(path, 'first'),
-    atomicWriteFile(path, 'second', { coalesce: true }),
-    atomicWriteFile(path, hanging, { coalesce: true, signal: abort.signal }),
-  ];
-  const [, second, third] = await Promise.all(calls.map(outcome));
-  expect(third).toBe(reason);
-  expect(second).toMatchObject({ written: true });
-  expect(readFileSync(path, 'utf8')).toBe('second');
-});
-
-test('with coalesce, a call that is aborted when readers see its content is not undone by an older one', async () => {
-  const { path } = existing();
-  const abort = new AbortController();
-  const calls: Promise<unknown>[] = [];
-  const seen: string[] = [];
-  const { fs } = new ScriptedFs({
-    afterChange: () => {
-      const content = readFileSync(path, 'utf8');
-      if (seen.at(-1) !== content) seen.push(content);
-      if (content === 'newest') abort.abort();
-    },
-  });
-  const write = (data: string, signal?: AbortSignal): void => {
-    calls.push(atomicWriteFile(path, data, { coalesce: true, fs, signal }));
-  };
-  write('first');
-  write('older');
-  write('newest', abort.signal);
-  const [, older, newest] = await Promise.all(calls);
-  expect(newest).toMatchObject({ written: true });
-  expect(older).toBe(newest);
-  expect(readFileSync(path, 'utf8')).toBe('newest');
-  expect(seen).not.toContain('older');
 });
 
 test('a synchronous write is not undone by asynchronous ones that began before it', async () => {
@@ -198,14 +140,6 @@ describe('a file of another file system that has the same path', () => {
     goOn();
     expect((await older).written).toBe(true);
     expect([one.read(), other.read()]).toEqual(['older', 'newer']);
-  });
-
-  test('is not what coalesced calls write', async () => {
-    const [one, other] = [virtual(), virtual()];
-    const write = (data: string, { fs }: { fs: FileSystem }): Promise<unknown> =>
-      atomicWriteFile('/virtual/file', data, { fs, coalesce: true });
-    await Promise.all([write('running', one), write('one', one), write('other', other)]);
-    expect([one.read(), other.read()]).toEqual(['one', 'other']);
   });
 });
 
