@@ -74,7 +74,7 @@ export default defineConfig({
       step('cluster'),
     ],
     ...(process.env['SKIPPED_LIST'] && { reporters: ['default', './tools/step-reporter.mjs'] }),
-    setupFiles: ['test/support/other-systems.ts', 'test/support/telemetry-guard.ts'],
+    setupFiles: ['test/support/other-systems.ts', 'test/support/file-guard.ts'],
     testTimeout: limit,
     hookTimeout: limit,
     // The default of a second is one that a busy machine may take.
