@@ -315,7 +315,10 @@ test('an informer of client-node follows a custom resource through conflicts and
   const updated = seen('update', 'w');
   await call('PATCH', `${WIDGETS}/w`, { spec: { size: 2 } }, 'application/merge-patch+json');
   await updated;
-  informer.on('error', () => void informer.start());
+  const restart = (): void => void informer.start();
+  informer.on('error', restart);
+  // Once the server is closed, it would start for ever.
+  onTestFinished(() => informer.off('error', restart));
   server.expireWatches();
   const gone = seen('delete', 'w');
   await call('DELETE', `${WIDGETS}/w`);
