@@ -298,9 +298,10 @@ export abstract class WatchedValue<
     await this.#watcher.start().catch((cause: unknown) => {
       throw cause instanceof TargetError ? this.unavailable(cause.message, { cause }) : cause;
     });
-    await this.#parsed();
+    // With a value, what the files have become meanwhile is not waited for.
+    if (this.#current === undefined) await this.#parsing;
     this.#explainAbsence();
-    await this.#parsed();
+    if (this.#current === undefined) await this.#parsing;
   }
 
   protected override onClose(): Promise<void> {
@@ -358,8 +359,11 @@ export abstract class WatchedValue<
     if (newest && !this.lifetime.ended) this.take(newest);
   }
 
+  /** Resolves when what has come so far has been parsed. The files may change again while that lasts. */
   async #parsed(): Promise<void> {
-    while (this.#parsing) await this.#parsing;
+    const newest = this.#newest;
+    await this.#parsing;
+    if (newest) await this.#parsing;
   }
 
   /** Makes a value that was parsed the current one, unless it is the same. */

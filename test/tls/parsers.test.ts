@@ -9,6 +9,7 @@ import { TlsFiles, type TlsError, type TlsParser, type TlsPem } from 'resilient-
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
 
 import { Outcome } from '../../src/core/scheduling/outcome.js';
+import { realIo } from '../support/real-io.js';
 import { temporaryDirectory } from '../support/temporary-directory.js';
 
 const HOUR_MS = 3_600_000;
@@ -25,6 +26,7 @@ const fromJson: TlsParser = ({ set }) => JSON.parse(String(set)) as TlsPem;
 interface Mounted {
   readonly volume: KubeletVolume;
   readonly files: TlsFiles;
+  readonly backend: ScriptedBackend;
   readonly clock: FakeClock;
   readonly events: readonly string[];
 }
@@ -35,12 +37,13 @@ function mount(contents: Record<string, string>, parse: TlsParser): Mounted {
   volume.publish(contents);
   const paths = Object.fromEntries(Object.keys(contents).map((name) => [name, volume.path(name)]));
   const clock = new FakeClock(Date.now());
-  const files = new TlsFiles(paths, { parse, backend: new ScriptedBackend(), resyncIntervalMs: 0, clock });
+  const backend = new ScriptedBackend();
+  const files = new TlsFiles(paths, { parse, backend, resyncIntervalMs: 0, clock });
   const events: string[] = [];
   files.on('change', () => events.push('change'));
   files.on('rejected', ({ error }) => events.push((error as TlsError).code));
   onTestFinished(() => files.close());
-  return { volume, files, clock, events };
+  return { volume, files, backend, clock, events };
 }
 
 const text = (set: TlsPem): Record<string, string> => ({ set: JSON.stringify(set) });
@@ -187,6 +190,24 @@ test('one parser runs at a time; what came meanwhile is parsed next, and only th
   expect(inputs).toEqual(['1', '2']);
   expect(events).toEqual(['change', 'change']);
   expect(String(files.current?.cert)).toBe(second.cert);
+});
+
+test('start(), get() and check() end although the files change again whenever they are parsed', async () => {
+  let state = 0;
+  const { volume, files, backend } = mount({ set: '0' }, async () => {
+    state += 1;
+    volume.publish({ set: String(state) });
+    await realIo();
+    backend.hint();
+    await realIo();
+    return state % 2 === 1 ? first : second;
+  });
+  await files.start();
+  const { cert } = await files.get();
+  expect([first.cert, second.cert]).toContain(String(cert));
+  const before = state;
+  await files.check();
+  expect(state).toBeGreaterThan(before);
 });
 
 test('a parser is called once for each state of the files, also if the set is not valid yet', async () => {
