@@ -1,12 +1,8 @@
 /** The entry point "resilient-watcher/kubernetes". `@kubernetes/client-node` is loaded on first use. */
 import './index.js';
 
-export {
-  clusterClient,
-  type ClusterClient,
-  type ClusterClientOptions,
-  type ClusterRequest,
-} from './kubernetes/cluster-client.js';
+export type { ClusterClientOptions } from './kubernetes/cluster-access.js';
+export { clusterClient, type ClusterClient, type ClusterRequest } from './kubernetes/cluster-client.js';
 export { KubernetesError } from './kubernetes/kubernetes-error.js';
 export { renderKubeconfig, type KubeconfigOptions } from './kubernetes/kubeconfig.js';
 export { kubeconfigSink, type KubeconfigSinkOptions } from './kubernetes/kubeconfig-sink.js';

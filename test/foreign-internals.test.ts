@@ -22,7 +22,7 @@ const globals = globalThis as unknown as Readonly<Record<symbol, object | undefi
 const INTERNALS: readonly (readonly [name: string, file: string])[] = [
   ['_createSecureConnector', 'packages/grpc/src/channel-credentials.ts'],
   ['_getConstructorOptions', 'packages/grpc/src/server-credentials.ts'],
-  ['addRequest', 'src/kubernetes/guarded-agent.ts'],
+  ['addRequest', 'src/kubernetes/connection-pool.ts'],
   ['createDispatcher', 'src/kubernetes/connection-pool.ts'],
   ['createAgent', 'src/kubernetes/connection-pool.ts'],
   ['agentCache', 'src/kubernetes/connection-pool.ts'],

@@ -6,7 +6,7 @@ import { PackageError } from '../core/errors/package-error.js';
 import { KubernetesError, NotInPodError } from './kubernetes-error.js';
 import { redact } from '../core/options/redaction.js';
 import { redactError } from '../core/errors/resilient-error.js';
-import { API_FAILURES, ApiFailure } from './api-request.js';
+import { API_FAILURES, ApiFailure, messageOf } from './api-request.js';
 
 const CODES: Readonly<Record<number, TokenErrorCode>> = {
   400: 'ERR_TOKEN_INVALID',
@@ -88,8 +88,7 @@ export function apiFailureOf(error: unknown): ApiFailure | undefined {
   } catch {
     // For example the HTML page of a proxy.
   }
-  const { message } = Object(body) as { message?: unknown };
-  return new ApiFailure(code, typeof message === 'string' ? message : '', { headers, body });
+  return new ApiFailure(code, messageOf(body), { headers, body });
 }
 
 /** How long the server asks to wait, ms: at most 5 minutes, and 0 if it does not say. */

@@ -8,7 +8,7 @@ import { KubernetesError } from './kubernetes-error.js';
 import { proxyLogin, tunnelAgent } from './proxy-tunnel.js';
 
 /** Discovery documents have some 100 KiB, tokens 2 KiB. */
-export const MAX_BODY_BYTES = 4 * 1024 * 1024;
+const MAX_BODY_BYTES = 4 * 1024 * 1024;
 
 /** An API server, and the credentials of its requests. */
 export interface ApiAccess {
@@ -168,7 +168,7 @@ async function send(access: ApiAccess, request: ApiRequest, kept?: Agent): Promi
 }
 
 /** What authenticates a request, to the server and to a proxy. */
-export function secretsIn({ headers, auth }: RequestOptions, proxy?: string): string[] {
+function secretsIn({ headers, auth }: RequestOptions, proxy: string | undefined): string[] {
   const values = Object.entries({ ...(headers as OutgoingHttpHeaders | undefined) })
     // Whom the request is for is no secret.
     .filter(([name]) => !/^(?:impersonate-|user-agent$|accept|content-)/i.test(name))
@@ -223,10 +223,10 @@ async function answerOf(response: IncomingMessage): Promise<unknown> {
 }
 
 /** The text of a response of at most 4 MiB. */
-export async function readText(answer: AsyncIterable<Uint8Array>, status: number): Promise<string> {
+async function readText(answer: IncomingMessage, status: number): Promise<string> {
   const chunks: Uint8Array[] = [];
   let length = 0;
-  for await (const chunk of answer) {
+  for await (const chunk of answer as AsyncIterable<Buffer>) {
     length += chunk.length;
     if (length > MAX_BODY_BYTES) {
       throw new ApiFailure(status, `the answer has more than ${MAX_BODY_BYTES} bytes`, {
@@ -239,7 +239,7 @@ export async function readText(answer: AsyncIterable<Uint8Array>, status: number
 }
 
 /** The message of a `metav1.Status`. */
-function messageOf(body: unknown): string {
+export function messageOf(body: unknown): string {
   const { message } = Object(body) as { message?: unknown };
   return typeof message === 'string' ? message : '';
 }

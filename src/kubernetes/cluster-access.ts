@@ -6,12 +6,23 @@ import type * as clientNode from '@kubernetes/client-node';
 import type { KubeConfig, User } from '@kubernetes/client-node';
 
 import { KubernetesError, NotInPodError } from './kubernetes-error.js';
-import { checkPath, hasMethods, isPath, matching } from '../core/options/options.js';
+import {
+  checkPath,
+  fileSystem,
+  hasMethods,
+  isPath,
+  matching,
+  PORT_OPTIONS,
+  type Resolved,
+} from '../core/options/options.js';
+import type { Clock } from '../core/ports/clock.js';
+import { systemRandom } from '../core/ports/random.js';
+import { READING_CALLS, type ReadingCalls } from '../fs/calls.js';
 import { PackageError } from '../core/errors/package-error.js';
 import { readFile } from '../fs/read-file.js';
 import type { ReadingPorts } from '../fs/stable-read.js';
 import type { ApiAccess } from './api-request.js';
-import type { ExecCredential, ExecPlugin, ExecPlugins } from './exec-plugins.js';
+import { ExecPlugins, type ExecCredential, type ExecPlugin } from './exec-plugins.js';
 import { checkCertificates } from './kubeconfig.js';
 import {
   LARGEST_BYTES,
@@ -31,13 +42,30 @@ export function clientNodeFor(node: string): string {
   return major > 22 || (major === 22 && minor >= 19) ? PACKAGE : `${PACKAGE}@1`;
 }
 
-export const KUBE_CONFIG_OPTION = matching<KubeConfig | string | URL | undefined>(
-  undefined,
-  'a path or a KubeConfig',
-  (value) => isPath(value) || hasMethods(value, ['makeApiClient', 'getCurrentCluster']),
-);
+/** Options of `clusterClient`. */
+export interface ClusterClientOptions {
+  /**
+   * The API server and the credentials: the path of a kubeconfig, or several as in the variable `KUBECONFIG`, which are
+   * merged as by kubectl, or a loaded kubeconfig. Its files are read again for each request. Default: those of the pod,
+   * which do not need `@kubernetes/client-node`.
+   */
+  readonly kubeConfig?: KubeConfig | string | URL | undefined;
+  /** The clock. Default: the system clock. */
+  readonly clock?: Clock | undefined;
+  /** The file system. Default: `node:fs`. */
+  readonly fs?: ReadingCalls | undefined;
+}
 
-export type ClientNode = typeof clientNode;
+/** The checks of the options, and the defaults. */
+export const CLUSTER_OPTIONS = {
+  kubeConfig: matching<KubeConfig | string | URL | undefined>(
+    undefined,
+    'a path or a KubeConfig',
+    (value) => isPath(value) || hasMethods(value, ['makeApiClient', 'getCurrentCluster']),
+  ),
+  clock: PORT_OPTIONS.clock,
+  fs: fileSystem(...READING_CALLS),
+};
 
 /** Authenticates requests of a `KubeConfig`; client-node does not export this type. */
 export type Authenticator = Parameters<KubeConfig['addAuthenticator']>[0];
@@ -46,8 +74,8 @@ export type Authenticator = Parameters<KubeConfig['addAuthenticator']>[0];
  * Loads the optional peer dependency.
  * @throws {PackageError} when it cannot be loaded or is too old.
  */
-export async function loadClientNode(): Promise<ClientNode> {
-  let client: ClientNode;
+export async function loadClientNode(): Promise<typeof clientNode> {
+  let client: typeof clientNode;
   try {
     client = await import('@kubernetes/client-node');
   } catch (cause) {
@@ -80,21 +108,31 @@ export interface ClusterPorts extends ReadingPorts {
   readonly plugins: ExecPlugins;
 }
 
-/** Which cluster: a path of a kubeconfig, or several as in `KUBECONFIG`, or a loaded one; undefined: that of the pod. */
-export type ClusterChoice = KubeConfig | string | undefined;
-
-/** The value of `KUBE_CONFIG_OPTION`, with its path as a string. */
-export function clusterChoice(owner: string, given: KubeConfig | string | URL | undefined): ClusterChoice {
-  return isPath(given) ? checkPath(owner, 'option "kubeConfig"', given) : given;
+/** The cluster of a client. */
+export interface Cluster {
+  readonly ports: ClusterPorts;
+  /** Whether `@kubernetes/client-node` reads it. */
+  readonly needsPackage: boolean;
+  /**
+   * Reads it as it is now.
+   * @throws {KubernetesError} (rejects) `ERR_KUBECONFIG`.
+   * @throws {PackageError} (rejects) for a kubeconfig, when its package cannot be loaded.
+   */
+  access(): Promise<ClusterAccess>;
 }
 
-/**
- * A cluster as it is now: files are read again.
- * @throws {KubernetesError} (rejects) `ERR_KUBECONFIG`.
- * @throws {PackageError} (rejects) for a kubeconfig, when its package cannot be loaded.
- */
-export async function accessTo(choice: ClusterChoice, ports: ReadingPorts): Promise<ClusterAccess> {
-  return choice === undefined ? podAccess(ports) : kubeConfigAccess(choice, ports);
+/** The cluster that checked options are about. */
+export function clusterOf(
+  owner: string,
+  { kubeConfig, clock, fs }: Resolved<typeof CLUSTER_OPTIONS>,
+): Cluster {
+  const source = isPath(kubeConfig) ? checkPath(owner, 'option "kubeConfig"', kubeConfig) : kubeConfig;
+  const ports = { fs, clock, random: systemRandom, plugins: new ExecPlugins(clock) };
+  return {
+    ports,
+    needsPackage: source !== undefined,
+    access: () => (source === undefined ? podAccess(ports) : kubeConfigAccess(source, ports)),
+  };
 }
 
 /** The current cluster and user of a kubeconfig. A token file of the user is not read yet. */

@@ -4,19 +4,13 @@
  */
 import { Agent } from 'node:https';
 
-import type { KubeConfig } from '@kubernetes/client-node';
-
-import type { Clock } from '../core/ports/clock.js';
 import { withDeadline } from '../core/scheduling/deadline.js';
-import { fileSystem, PORT_OPTIONS, resolveOptions } from '../core/options/options.js';
+import { resolveOptions } from '../core/options/options.js';
 import { redactError, ResilientError } from '../core/errors/resilient-error.js';
-import { systemRandom } from '../core/ports/random.js';
-import { READING_CALLS, type ReadingCalls } from '../fs/calls.js';
 import { redact } from '../core/options/redaction.js';
 import { otherFailure, statusOf } from './api-failure.js';
 import { ApiFailure, linesOfApi, requestApi, type ApiAccess, type ApiRequest } from './api-request.js';
-import { accessTo, clusterChoice, KUBE_CONFIG_OPTION } from './cluster-access.js';
-import { ExecPlugins } from './exec-plugins.js';
+import { CLUSTER_OPTIONS, clusterOf, type ClusterClientOptions } from './cluster-access.js';
 import { KubernetesError } from './kubernetes-error.js';
 import { ownCredentials, type RequestCredentials } from './request-credentials.js';
 
@@ -36,26 +30,6 @@ export interface ClusterClient {
   lines(request: ClusterRequest): AsyncIterable<string>;
 }
 
-/** Options of `clusterClient`. */
-export interface ClusterClientOptions {
-  /**
-   * The API server and the credentials: the path of a kubeconfig, or several as in the variable `KUBECONFIG`, which are
-   * merged as by kubectl, or a loaded kubeconfig. Its files are read again for each request. Default: those of the pod,
-   * which do not need `@kubernetes/client-node`.
-   */
-  readonly kubeConfig?: KubeConfig | string | URL | undefined;
-  /** The clock. Default: the system clock. */
-  readonly clock?: Clock | undefined;
-  /** The file system. Default: `node:fs`. */
-  readonly fs?: ReadingCalls | undefined;
-}
-
-const OPTIONS = {
-  kubeConfig: KUBE_CONFIG_OPTION,
-  clock: PORT_OPTIONS.clock,
-  fs: fileSystem(...READING_CALLS),
-};
-
 /** An idle connection is closed after this time, ms: earlier than the API server does it. */
 const IDLE_MS = 30_000;
 
@@ -70,10 +44,8 @@ const CREDENTIALS_TIMEOUT_MS = 30_000;
  */
 export function clusterClient(options?: ClusterClientOptions): ClusterClient {
   const owner = 'clusterClient';
-  const { kubeConfig: given, clock, fs } = resolveOptions(owner, options, OPTIONS);
-  const choice = clusterChoice(owner, given);
-  const plugins = new ExecPlugins(clock);
-  const ports = { fs, clock, random: systemRandom, plugins };
+  const cluster = clusterOf(owner, resolveOptions(owner, options, CLUSTER_OPTIONS));
+  const { clock } = cluster.ports;
   const agent = new Agent({ keepAlive: true, timeout: IDLE_MS, scheduling: 'lifo' });
   const inTime = <T>(work: (signal: AbortSignal) => Promise<T>, signal: AbortSignal): Promise<T> =>
     withDeadline(work, {
@@ -83,7 +55,7 @@ export function clusterClient(options?: ClusterClientOptions): ClusterClient {
       late: () => new Error(`the credentials took over ${CREDENTIALS_TIMEOUT_MS / 1_000} s`),
     });
   const credentialsIn = (signal: AbortSignal): Promise<RequestCredentials> =>
-    inTime(async (until) => ownCredentials({ cluster: await accessTo(choice, ports), ports }, until), signal);
+    inTime(async (until) => ownCredentials(await cluster.access(), cluster.ports, until), signal);
   /** Calls the API server, and converts what it fails with. */
   async function* answersOf<T>(
     request: ClusterRequest,

@@ -1,10 +1,9 @@
 import { createPrivateKey, X509Certificate } from 'node:crypto';
-import type { Agent } from 'node:http';
+import type { Agent, ClientRequest, IncomingMessage } from 'node:http';
 
 import type { KubeConfig } from '@kubernetes/client-node';
 
 import { nodeUtil } from '../core/ports/builtins.js';
-import { guardedAgent } from './guarded-agent.js';
 
 /** The transport of client-node: a dispatcher of undici in version 2, an `https.Agent` in version 1. */
 interface Pool {
@@ -87,4 +86,32 @@ async function retire(pool: Pool | undefined): Promise<void> {
   for (const idle of Object.values(pool.freeSockets ?? {})) idle?.forEach((socket) => socket.destroy());
   // Rejects if the dispatcher was destroyed meanwhile: nothing is left to close.
   await pool.close?.().catch(() => {});
+}
+
+/** The method with which Node.js sends a request through an agent; the types lack it. */
+interface RequestingAgent {
+  addRequest(request: ClientRequest, ...rest: unknown[]): void;
+}
+
+/**
+ * Makes an agent refuse redirects, and returns it. client-node 1.x follows redirects, sends the bearer token to any port
+ * of the host, and has no option to prevent that. Without its `Location` header, a redirect is handled like any other
+ * failure.
+ */
+function guardedAgent(agent: Agent): Agent {
+  const usual = agent as unknown as RequestingAgent;
+  const guard: RequestingAgent = {
+    addRequest(request, ...rest) {
+      request.once('response', dropLocation);
+      usual.addRequest(request, ...rest);
+    },
+  };
+  return Object.assign(Object.create(agent) as Agent, guard);
+}
+
+function dropLocation({ headers, rawHeaders }: IncomingMessage): void {
+  delete headers.location;
+  for (let at = rawHeaders.length - 2; at >= 0; at -= 2) {
+    if (rawHeaders[at]?.toLowerCase() === 'location') rawHeaders.splice(at, 2);
+  }
 }

@@ -50,7 +50,7 @@ export async function* credentialsOf(
   const isOwn = tokenFile !== undefined && (isPods || tokenFile === projected?.path);
   const isFirst = projected !== undefined && use !== 'never' && (use === 'always' || isOwn);
   if (isFirst) yield projectedCredentials(context, projected);
-  const own = await ownCredentials(context, signal);
+  const own = await ownCredentials(cluster, context.ports, signal);
   if (!isFirst || own.token !== projected.value) yield own;
   const isNext = isPods && use === 'auto' && !isFirst;
   if (isNext && projected && own.token !== projected.value && canBeMeant(own.token, projected.value))
@@ -72,7 +72,8 @@ function projectedCredentials(
  * @throws {KubernetesError} `ERR_EXEC_PLUGIN` when its plugin gives none.
  */
 export async function ownCredentials(
-  { cluster, ports }: Pick<CredentialContext, 'cluster' | 'ports'>,
+  cluster: ClusterAccess,
+  ports: ClusterPorts,
   signal: AbortSignal,
 ): Promise<RequestCredentials> {
   const { tokenFile, token, plugin } = cluster;

@@ -2,7 +2,7 @@ import { readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { inspect } from 'node:util';
 
-import { CoreV1Api, type Cluster, type User } from '@kubernetes/client-node';
+import type { Cluster, User } from '@kubernetes/client-node';
 import { decodeJwt } from 'jose';
 import { TokenError, TokenRefresher, type TokenAnswer } from 'resilient-watcher';
 import { tokenRequestClient, type TokenRequestClientOptions } from 'resilient-watcher/kubernetes';
@@ -130,14 +130,6 @@ describe.each(clientNodes)('with client-node %s', (_, clientNode) => {
     await arrange(scene);
     expect(await failure(ask({ kubeConfig: scene.inPod() }))).toMatchObject(expected);
   });
-});
-
-test('uses a given client', async () => {
-  const { server, inPod } = await clusterScene();
-  await ask({ api: inPod().makeApiClient(CoreV1Api) });
-  server.script({ kind: 'throttled', retryAfterSeconds: 1 });
-  const error = await failure(ask({ api: inPod().makeApiClient(CoreV1Api) }));
-  expect(error.code).toBe('ERR_TOKEN_THROTTLED');
 });
 
 /** The kubeconfig of the pod, its one cluster or user changed. */
@@ -281,7 +273,6 @@ test.each<[string, Record<string, unknown>, string]>([
   ['no namespace', { namespace: undefined }, 'option "namespace" must be a name'],
   ['no account', { serviceAccount: '' }, 'option "serviceAccount" must be a name'],
   ['a number for a kubeconfig', { kubeConfig: 1 }, 'option "kubeConfig" must be a path or a KubeConfig'],
-  ['an API of another kind', { api: {} }, 'option "api" must be a CoreV1Api'],
   ['a bound object without a name', { boundObjectRef: { kind: 'Pod' } }, 'option "boundObjectRef"'],
 ])('%s is refused by name', (_, options, reason) => {
   const make = (): unknown => tokenRequestClient({ ...builder, ...options });

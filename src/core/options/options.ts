@@ -29,7 +29,9 @@ export interface Mismatch {
 }
 
 type Options = Readonly<Record<string, Option<unknown>>>;
-type Resolved<O extends Options> = { readonly [K in keyof O]: O[K] extends Option<infer T> ? T : never };
+export type Resolved<O extends Options> = {
+  readonly [K in keyof O]: O[K] extends Option<infer T> ? T : never;
+};
 
 /** In place of a default: the option is required. */
 const REQUIRED = Symbol('required');
