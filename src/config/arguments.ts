@@ -1,5 +1,5 @@
 import { nodeUtil } from '../core/ports/builtins.js';
-import { isPlainObject, matching, resolveOptions } from '../core/options/options.js';
+import { isPlainObject, matching, resolveOptions, type Resolved } from '../core/options/options.js';
 import type { Reading } from './merge.js';
 import { nestedValues } from './nested-values.js';
 import { configError } from './problems.js';
@@ -31,7 +31,7 @@ const OPTIONS = {
   delimiter: matching<string>('.', 'a string', (value) => typeof value === 'string'),
 };
 
-type ResolvedArguments = ReturnType<typeof resolveOptions<typeof OPTIONS>>;
+type ResolvedArguments = Resolved<typeof OPTIONS>;
 
 /**
  * The arguments as nested maps. `--key=value` sets a string (the last one wins), `--key` sets true and `--no-key` sets

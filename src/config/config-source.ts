@@ -6,6 +6,7 @@ import {
   isPlainObject,
   matching,
   resolveOptions,
+  type Resolved,
 } from '../core/options/options.js';
 import { markHandled } from '../core/scheduling/outcome.js';
 import { argumentOptions, argumentValues, type ArgumentOptions } from './arguments.js';
@@ -172,7 +173,7 @@ function checkKeys(where: string, source: object, keys: readonly string[]): void
 
 function providerReader(
   provider: ConfigProvider,
-  variables: ReturnType<typeof resolveOptions<typeof VARIABLE_OPTIONS>> | undefined,
+  variables: Resolved<typeof VARIABLE_OPTIONS> | undefined,
 ): SourceReader {
   const { name } = provider;
   const readAll = async (): Promise<Reading> => {

@@ -1,35 +1,27 @@
 import { extname } from 'node:path';
 
 import { checkPath, divideOptions } from '../core/options/options.js';
-import { Globs, patterns, type IgnorePattern } from '../fs/globs.js';
+import { Globs } from '../fs/globs.js';
 import type { FileSnapshot } from '../fs/snapshot.js';
 import type { ConfigProvider } from './config-provider.js';
 import type { ConfigMap } from './config-value.js';
 import { PARSERS } from './file-provider.js';
 import { mergedMap } from './merge.js';
-import { parseBytes, parsersByExtension, PARSERS_OPTION, type ConfigParser } from './parser.js';
+import { parseBytes, parsersByExtension, type ConfigParser } from './parser.js';
 import type { ConfigWarning } from './places.js';
 import { configError } from './problems.js';
 import {
-  PROVIDER_OPTIONS,
+  FILES_OPTIONS,
   PROVIDER_WATCHER_OPTION_NAMES,
   WatchedProvider,
-  type WatchedProviderOptions,
+  type FilesOptions,
 } from './watched-provider.js';
 
 /** Options of `DirectoryProvider`, including those of `ResilientWatcher`. All are optional. */
-export interface DirectoryProviderOptions extends WatchedProviderOptions {
+export interface DirectoryProviderOptions extends FilesOptions {
   /** More parsers by extension, with or without the dot: `{ conf: dotenvParser }`. Those of `FileProvider` are known. */
   readonly parsers?: Readonly<Record<string, ConfigParser>> | undefined;
-  /** The files that are provided: globs, regular expressions or functions. Default: all with a known extension. */
-  readonly include?: readonly IgnorePattern[] | undefined;
-  /** The files that are not, even if `include` matches them. Default: none. */
-  readonly ignore?: readonly IgnorePattern[] | undefined;
 }
-
-const names = patterns(undefined, '*.yaml');
-
-const OPTIONS = { parsers: PARSERS_OPTION, include: names, ignore: names, ...PROVIDER_OPTIONS };
 
 /** More than people write, and few enough to try one by one. */
 const MAX_FILES = 1_000;
@@ -60,8 +52,6 @@ const SET_ASIDE = new Globs([
  */
 export class DirectoryProvider extends WatchedProvider {
   readonly #parsers: ReadonlyMap<string, ConfigParser>;
-  readonly #include: Globs | undefined;
-  readonly #ignore: Globs;
 
   /**
    * Does no I/O.
@@ -69,11 +59,14 @@ export class DirectoryProvider extends WatchedProvider {
    * @throws {TypeError | RangeError} for an invalid path or option.
    */
   constructor(directory: string | URL, options?: DirectoryProviderOptions) {
-    const { own, rest } = divideOptions('DirectoryProvider', options, OPTIONS, PROVIDER_WATCHER_OPTION_NAMES);
+    const { own, rest } = divideOptions(
+      'DirectoryProvider',
+      options,
+      FILES_OPTIONS,
+      PROVIDER_WATCHER_OPTION_NAMES,
+    );
     super(checkPath('DirectoryProvider', 'directory', directory), own, rest);
     this.#parsers = parsersByExtension({ ...PARSERS, ...own.parsers });
-    this.#include = own.include && new Globs(own.include, 'include');
-    this.#ignore = new Globs(own.ignore ?? []);
   }
 
   /**
@@ -82,12 +75,11 @@ export class DirectoryProvider extends WatchedProvider {
    * 1,000 files.
    */
   async parts(): Promise<readonly ConfigProvider[]> {
-    const files = await this.filesIn();
+    const files = (await this.filesIn()) ?? [];
     const warnings: ConfigWarning[] = [];
     const parts: ConfigProvider[] = [];
-    for (const [name, file] of [...(files ?? [])].sort(([a], [b]) => byNumber(a, b))) {
-      if (SET_ASIDE.matches(name) || this.#ignore.matches(name)) continue;
-      if (!(this.#include?.matches(name) ?? true)) continue;
+    for (const [name, file] of [...files].sort(([a], [b]) => byNumber(a, b))) {
+      if (SET_ASIDE.matches(name)) continue;
       const path = `${this.name}/${name}`;
       const parser = this.#parsers.get(extname(name).toLowerCase());
       if (parser) parts.push(this.#part(path, file, parser));

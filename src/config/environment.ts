@@ -1,11 +1,4 @@
-import {
-  callback,
-  flag,
-  isPlainObject,
-  matching,
-  required,
-  type resolveOptions,
-} from '../core/options/options.js';
+import { callback, flag, isPlainObject, matching, required, type Resolved } from '../core/options/options.js';
 import { kindOf } from './config-value.js';
 import type { Reading } from './merge.js';
 import { nestedValues, type NamedEntry } from './nested-values.js';
@@ -80,13 +73,7 @@ export const ENVIRONMENT_OPTIONS = {
  * value of another variable, for a forbidden key, and when `transform` returns something else.
  */
 export function environmentValues(
-  {
-    prefix,
-    delimiter,
-    transform,
-    allowEmpty,
-    env,
-  }: Omit<ReturnType<typeof resolveOptions<typeof ENVIRONMENT_OPTIONS>>, 'files'>,
+  { prefix, delimiter, transform, allowEmpty, env }: Omit<Resolved<typeof ENVIRONMENT_OPTIONS>, 'files'>,
   source: string,
   isWhole = false,
 ): ReturnType<typeof nestedValues> & Pick<Reading, 'warnings'> {

@@ -5,7 +5,7 @@ import {
   nonEmptyString,
   PORT_OPTIONS,
   required,
-  type resolveOptions,
+  type Resolved,
 } from '../core/options/options.js';
 import type { ConfigSource } from './config-source.js';
 import type { ConfigMap } from './config-value.js';
@@ -84,4 +84,4 @@ export const LOADER_OPTIONS = {
 };
 
 /** The options of a loader, complete and checked. */
-export type ResolvedLoaderOptions = ReturnType<typeof resolveOptions<typeof LOADER_OPTIONS>>;
+export type ResolvedLoaderOptions = Resolved<typeof LOADER_OPTIONS>;

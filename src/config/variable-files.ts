@@ -13,9 +13,9 @@ import type { Variables } from './expansion.js';
 import type { ENVIRONMENT_OPTIONS } from './environment.js';
 import { environmentValues } from './environment.js';
 import type { Reading } from './merge.js';
-import type { resolveOptions } from '../core/options/options.js';
+import type { Resolved } from '../core/options/options.js';
 
-type ResolvedEnvironment = ReturnType<typeof resolveOptions<typeof ENVIRONMENT_OPTIONS>>;
+type ResolvedEnvironment = Resolved<typeof ENVIRONMENT_OPTIONS>;
 
 /** What the images of databases call such variables. */
 const SUFFIX = '_FILE';

@@ -6,17 +6,17 @@ import { Globs, patterns, type IgnorePattern } from '../fs/globs.js';
 import { utf16In } from '../fs/read-file.js';
 import type { ConfigMap } from './config-value.js';
 import { nestedValues, type NamedEntry } from './nested-values.js';
-import { parseBytes, parsersByExtension, PARSERS_OPTION, textOf, type ConfigParser } from './parser.js';
+import { parseBytes, parsersByExtension, textOf, type ConfigParser } from './parser.js';
 import { withPlaces, type ConfigWarning } from './places.js';
 import {
-  PROVIDER_OPTIONS,
+  FILES_OPTIONS,
   PROVIDER_WATCHER_OPTION_NAMES,
   WatchedProvider,
-  type WatchedProviderOptions,
+  type FilesOptions,
 } from './watched-provider.js';
 
 /** Options of `VolumeProvider`, including those of `ResilientWatcher`. All are optional. */
-export interface VolumeProviderOptions extends WatchedProviderOptions {
+export interface VolumeProviderOptions extends FilesOptions {
   /**
    * Parsers by extension, with or without the dot: `{ yaml: yamlParser }`. A key with such an extension is parsed and
    * loses the extension: `limits.yaml` sets `limits`. All other keys are text. Default: none.
@@ -32,24 +32,15 @@ export interface VolumeProviderOptions extends WatchedProviderOptions {
    * password. Default false.
    */
   readonly trim?: boolean | undefined;
-  /** The keys that are provided: globs, regular expressions or functions. Default: all. */
-  readonly include?: readonly IgnorePattern[] | undefined;
-  /** The keys that are not, even if `include` matches them. Default: none. */
-  readonly ignore?: readonly IgnorePattern[] | undefined;
   /** The keys that are provided in base64, as in `binaryData` of a ConfigMap: `['*.jks']`. Default: none. */
   readonly base64?: readonly IgnorePattern[] | undefined;
 }
 
-const keys = patterns(undefined, '*.jks');
-
 const OPTIONS = {
-  include: keys,
-  ignore: keys,
-  base64: keys,
-  parsers: PARSERS_OPTION,
+  ...FILES_OPTIONS,
+  base64: patterns(undefined, '*.jks'),
   delimiter: nonEmptyString(undefined),
   trim: flag(false),
-  ...PROVIDER_OPTIONS,
 };
 
 /**
@@ -66,8 +57,6 @@ export class VolumeProvider extends WatchedProvider {
   readonly #parsers: ReadonlyMap<string, ConfigParser>;
   readonly #delimiter: string;
   readonly #trim: boolean;
-  readonly #include: Globs | undefined;
-  readonly #ignore: Globs;
   readonly #base64: Globs;
 
   /**
@@ -81,8 +70,6 @@ export class VolumeProvider extends WatchedProvider {
     this.#parsers = parsersByExtension(own.parsers);
     this.#delimiter = own.delimiter ?? '';
     this.#trim = own.trim;
-    this.#include = own.include && new Globs(own.include, 'include');
-    this.#ignore = new Globs(own.ignore ?? []);
     this.#base64 = new Globs(own.base64 ?? [], 'base64');
   }
 
@@ -92,11 +79,7 @@ export class VolumeProvider extends WatchedProvider {
    */
   async readFiles(): Promise<ReadonlyMap<string, Buffer> | undefined> {
     const files = await this.filesIn();
-    if (!files) return undefined;
-    const selected = [...files].filter(
-      ([key]) => (this.#include?.matches(key) ?? true) && !this.#ignore.matches(key),
-    );
-    return new Map(selected.map(([key, file]) => [key, this.bytesOf(file, `${this.name}/${key}`)]));
+    return files && new Map(files.map(([key, file]) => [key, this.bytesOf(file, `${this.name}/${key}`)]));
   }
 
   /**

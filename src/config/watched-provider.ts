@@ -3,7 +3,8 @@ import { ConfigError } from './config-error.js';
 import { asPart } from '../core/lifecycle/component.js';
 import { ClosedError } from '../core/errors/errors.js';
 import { ResilientError } from '../core/errors/resilient-error.js';
-import { describe, flag } from '../core/options/options.js';
+import { describe, flag, type Resolved } from '../core/options/options.js';
+import { Globs, patterns, type IgnorePattern } from '../fs/globs.js';
 import type { FileSnapshot, MissingSnapshot, Snapshot } from '../fs/snapshot.js';
 import { READ_LIMITS } from '../fs/read-limits.js';
 import type { Change } from '../watch/change.js';
@@ -13,6 +14,7 @@ import { WATCHER_OPTION_NAMES, type ResilientWatcherOptions } from '../watch/wat
 import { expanded, EXPAND, type Variables } from './expansion.js';
 import type { ConfigProvider, ProviderCallback, ProviderHealth } from './config-provider.js';
 import type { ConfigMap } from './config-value.js';
+import { PARSERS_OPTION } from './parser.js';
 import { configError } from './problems.js';
 import type { ConfigWarning } from './places.js';
 
@@ -43,12 +45,25 @@ export const PROVIDER_OPTIONS = {
   maxBytes: READ_LIMITS.maxContentBytes,
 };
 
-interface ResolvedOptions {
-  readonly optional: boolean;
-  readonly merge: boolean;
-  readonly expand: boolean | Variables;
-  readonly maxBytes: number;
+/** Options of providers that read the files of a directory. */
+export interface FilesOptions extends WatchedProviderOptions {
+  /** The files that are provided, by name: globs, regular expressions or functions. Default: all. */
+  readonly include?: readonly IgnorePattern[] | undefined;
+  /** The files that are not, even if `include` matches them. Default: none. */
+  readonly ignore?: readonly IgnorePattern[] | undefined;
 }
+
+const names = patterns(undefined, '*.yaml');
+
+/** The same, checked, and the parsers, which not every directory needs. */
+export const FILES_OPTIONS = {
+  parsers: PARSERS_OPTION,
+  include: names,
+  ignore: names,
+  ...PROVIDER_OPTIONS,
+};
+
+type ResolvedOptions = Resolved<typeof PROVIDER_OPTIONS> & Pick<FilesOptions, 'include' | 'ignore'>;
 
 /** The names of the options that a provider passes on to its watcher. */
 export const PROVIDER_WATCHER_OPTION_NAMES = WATCHER_OPTION_NAMES.filter(
@@ -77,6 +92,8 @@ export abstract class WatchedProvider implements ConfigProvider {
   readonly #variables: Variables | undefined;
   readonly #maxBytes: number;
   readonly #optional: boolean;
+  readonly #include: Globs | undefined;
+  readonly #ignore: Globs;
   readonly #newWatcher: () => ResilientWatcher;
   /** Reads the disk, and is never started. */
   readonly #disk: ResilientWatcher;
@@ -89,11 +106,13 @@ export abstract class WatchedProvider implements ConfigProvider {
    * @throws {TypeError | RangeError} for an invalid option of the watcher.
    */
   protected constructor(path: string, options: ResolvedOptions, watching: ResilientWatcherOptions) {
-    const { optional, merge, expand, maxBytes } = options;
+    const { optional, merge, expand, maxBytes, include, ignore = [] } = options;
     this.name = toldPath(path);
     this.merge = merge;
     this.#variables = expand === true ? process.env : expand || undefined;
     this.#optional = optional;
+    this.#include = include && new Globs(include, 'include');
+    this.#ignore = new Globs(ignore);
     this.#maxBytes = maxBytes;
     this.#newWatcher = () => new ResilientWatcher(this.name, { ...watching, maxContentBytes: maxBytes });
     this.#disk = this.#newWatcher();
@@ -194,13 +213,17 @@ export abstract class WatchedProvider implements ConfigProvider {
   }
 
   /**
-   * The files of a directory by name; undefined if it is missing and optional.
+   * The selected files of a directory by name; undefined if it is missing and optional.
    * @throws {ConfigError} (rejects) the errors of `snapshot()`, also for a file.
    */
-  protected async filesIn(): Promise<ReadonlyMap<string, FileSnapshot> | undefined> {
+  protected async filesIn(): Promise<readonly (readonly [name: string, file: FileSnapshot])[] | undefined> {
     const snapshot = await this.snapshot('directory');
-    if (snapshot?.kind !== 'file') return snapshot?.files;
-    throw configError('ERR_CONFIG_UNREADABLE', this.name, 'it is a file: use a FileProvider');
+    if (snapshot?.kind === 'file') {
+      throw configError('ERR_CONFIG_UNREADABLE', this.name, 'it is a file: use a FileProvider');
+    }
+    const isSelected = (name: string): boolean =>
+      this.#include?.matches(name) !== false && !this.#ignore.matches(name);
+    return snapshot && [...snapshot.files].filter(([name]) => isSelected(name));
   }
 
   /** The values with the variables in their texts, if the option `expand` asks for it. */

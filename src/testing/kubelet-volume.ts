@@ -13,6 +13,7 @@ import {
   port,
   PORT_OPTIONS,
   resolveOptions,
+  type Resolved,
 } from '../core/options/options.js';
 import { toldPath } from '../core/ports/platform-path.js';
 import { DATA_LINK as DATA, KUBELET_PENDING_LINK, revisionName, topOf } from '../fs/volume-layout.js';
@@ -124,7 +125,7 @@ const NAME_ATTEMPTS = 10_000;
 export class KubeletVolume {
   /** Absolute path of the volume. */
   readonly directory: string;
-  readonly #options: ReturnType<typeof resolveOptions<typeof OPTIONS>>;
+  readonly #options: Resolved<typeof OPTIONS>;
 
   /**
    * Touches no file.
