@@ -48,6 +48,6 @@ export { apiFailureOf, otherFailure, pauseAfter, statusOf } from './kubernetes/a
 export { ApiFailure } from './kubernetes/api-request.js';
 export { podServer } from './kubernetes/cluster-access.js';
 export { examineCertificates } from './tls/examine-certificates.js';
-export { Generations, isCaRemoved } from './tls/generation.js';
+export { Generations, trustsLess } from './tls/generation.js';
 export { endConnections, followConnections } from './tls/server-connections.js';
-export { checkTlsFiles } from './tls/tls-files.js';
+export { checkNoLists, checkTlsFiles } from './tls/tls-files.js';

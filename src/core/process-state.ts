@@ -44,7 +44,7 @@ export const ROWS = {
     apart: 'the CAs that one trusts by default are lost when the other sets the list',
   },
   /** All who serve a server: what it was given, which is not its own. */
-  servers: { shape: 1, apart: 'clients of a removed CA may be admitted by a server that both have served' },
+  servers: { shape: 2, apart: 'clients of a removed CA may be admitted by a server that both have served' },
   /** All who serve a server: its connections, and the generations that they belong to. */
   connections: { shape: 1, apart: 'connections of a removed CA may stay at a server that both serve' },
 } as const satisfies Readonly<Record<string, Row>>;

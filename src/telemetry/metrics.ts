@@ -20,7 +20,7 @@ export const METRICS = {
   'connections.ended': counter(
     '{connection}',
     ['target', 'by'],
-    'Connections that were ended because a CA was removed.',
+    'Connections that were ended because a CA was removed or a certificate revoked.',
   ),
   errors: counter(
     '{error}',
@@ -77,6 +77,10 @@ export const METRICS = {
     '{delivery}',
     ['target', 'sink', 'result'],
     'Deliveries of a token to a sink (delivered, error).',
+  ),
+  'certificate.crl.expiration.timestamp': time(
+    ['target'],
+    'When the first revocation list expires, Unix time.',
   ),
   'certificate.expiration.timestamp': time(['target'], 'When the current certificate expires, Unix time.'),
   'certificate.last_update.successful': gauge(

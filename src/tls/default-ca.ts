@@ -9,7 +9,7 @@ import { nonEmptyString, PORT_OPTIONS, resolveOptions } from '../core/options/op
 import { replaceDefaultPools } from './default-pools.js';
 import type { TlsCredentials } from './tls-credentials.js';
 import { TlsError } from './tls-error.js';
-import { checkTlsFiles, type TlsFiles } from './tls-files.js';
+import { checkNoLists, checkTlsFiles, type TlsFiles } from './tls-files.js';
 
 /** Options of `followDefaultCa`. All are optional, and `undefined` means the default. */
 export interface FollowDefaultCaOptions {
@@ -81,10 +81,10 @@ export class DefaultCa extends Component<ComponentEvents, DefaultCaStatus> {
   }
 
   protected override async onStart(): Promise<void> {
-    const { ca, authorities } = await this.#files.get();
+    const credentials = await this.#files.get();
     if (this.lifetime.ended) return;
-    if (!ca) throw new TlsError('ERR_TLS_CA', `There is no CA bundle in ${this.#files.path}`);
-    this.#use(authorities);
+    if (!credentials.ca) throw new TlsError('ERR_TLS_CA', `There is no CA bundle in ${this.#files.path}`);
+    this.#use(credentials);
     this.#files.on('change', this.#onChange);
   }
 
@@ -95,16 +95,17 @@ export class DefaultCa extends Component<ComponentEvents, DefaultCaStatus> {
 
   readonly #onChange = ({ current }: { readonly current: TlsCredentials }): void => {
     try {
-      this.#use(current.authorities);
+      this.#use(current);
     } catch (error) {
       this.fail(error);
     }
   };
 
-  #use(authorities: readonly X509Certificate[]): void {
+  #use(credentials: TlsCredentials): void {
+    checkNoLists('followDefaultCa', credentials);
     // What `addDefaultCa()` has added for these files before they were read.
     state().bundles.delete(this.#files);
-    const isRemoved = addDefaultCa(this.#calls, this, authorities);
+    const isRemoved = addDefaultCa(this.#calls, this, credentials.authorities);
     this.#changes += 1;
     if (!isRemoved) return;
     const { ended, failures } = replaceDefaultPools();
@@ -165,7 +166,7 @@ export function defaultCaCalls(): DefaultCaCalls {
  *
  * Several bundles may be followed at once. Resolves when the bundle is trusted. To stop, close the result; the list stays
  * as it is until another bundle is followed or changes. Starts the files; the caller has to close them.
- * @throws {TlsError} (rejects) `ERR_TLS_UNSUPPORTED` before Node.js 22.19 and 24.5; `ERR_TLS_CA` if the files have no
+ * @throws {TlsError} (rejects) `ERR_TLS_UNSUPPORTED` before Node.js 22.19 and 24.5, and for files with `crl`; `ERR_TLS_CA` if the files have no
  * CA bundle; `ERR_TLS_UNAVAILABLE` if it is not usable (`files.ready()` waits for one).
  */
 export async function followDefaultCa(files: TlsFiles, options?: FollowDefaultCaOptions): Promise<DefaultCa> {

@@ -3,6 +3,8 @@
  * takes.
  */
 
+import { headerOf, INTEGER, numberIn, OBJECT_IDENTIFIER, OCTET_STRING, type Element } from './der.js';
+
 /** A key that no passphrase opens, or not this one. */
 export class Locked extends Error {
   override readonly name = 'Locked';
@@ -15,17 +17,10 @@ export class Locked extends Error {
 /** Takes about a second. OpenSSL makes 2,048, and 131,072 of scrypt; the largest number in use is 600,000. */
 const MAX_ITERATIONS = 1_000_000;
 
-const [INTEGER, OCTET_STRING, OBJECT_IDENTIFIER] = [0x02, 0x04, 0x06];
 /** The bit of the tag of an element that consists of others. */
 const CONSTRUCTED = 0x20;
 /** More than come before the numbers. */
 const MAX_ELEMENTS = 32;
-
-/** An element of ASN.1 that consists of no others. */
-interface Primitive {
-  readonly tag: number;
-  readonly content: Buffer;
-}
 
 /** Whether the bytes are an EncryptedPrivateKeyInfo, whatever the label says. All others begin with their version. */
 export function isEncrypted(key: Buffer): boolean {
@@ -52,28 +47,21 @@ export function checkEffort(key: Buffer): void {
 }
 
 /** Whether it is a salt: numbers follow it. */
-function isSalt({ tag }: Primitive, index: number, all: readonly Primitive[]): boolean {
+function isSalt({ tag }: Element, index: number, all: readonly Element[]): boolean {
   return tag === OCTET_STRING && all[index + 1]?.tag === INTEGER;
 }
 
-function numberIn(bytes: Buffer): number {
-  return bytes.length === 0 ? 0 : Number(`0x${bytes.toString('hex')}`);
-}
-
-/** The first elements of DER or BER that consist of no others, in the order of the bytes. */
-function primitivesOf(bytes: Buffer): Primitive[] {
-  const primitives: Primitive[] = [];
+/** The first elements that consist of no others, in the order of the bytes. */
+function primitivesOf(bytes: Buffer): Element[] {
+  const primitives: Element[] = [];
   let rest = bytes;
   for (let count = 0; count < MAX_ELEMENTS && rest.length >= 2; count += 1) {
-    const [tag = 0, first = 0] = rest;
-    // Of BER, a length that is not given is one of no bytes.
-    const start = 2 + (first < 0x80 ? 0 : first & 0x7f);
-    const length = first < 0x80 ? first : numberIn(rest.subarray(2, start));
-    const content = rest.subarray(start);
-    if (tag & CONSTRUCTED) rest = content;
-    else {
-      primitives.push({ tag, content: content.subarray(0, length) });
-      rest = content.subarray(length);
+    const { tag, start, end } = headerOf(rest);
+    if (tag & CONSTRUCTED) {
+      rest = rest.subarray(start);
+    } else {
+      primitives.push({ tag, content: rest.subarray(start, end) });
+      rest = rest.subarray(end);
     }
   }
   return primitives;

@@ -8,6 +8,7 @@
  * | a file with certificates and a private key      | a credential bundle                             |
  * | other certificates                              | a CA bundle, or the chain of a pair             |
  * | `.crt` and `.pem` without PEM (DER, empty)      | a certificate that cannot be read               |
+ * | `.crl`, and files with revocation lists         | revocation lists                                |
  */
 import { readdir } from 'node:fs/promises';
 import { basename, dirname, extname } from 'node:path';
@@ -23,7 +24,8 @@ import { stableRead } from '../fs/stable-read.js';
 import { targetAt } from '../fs/targets/target-at.js';
 import { validityOf } from './certificates.js';
 import { inspectChain, whyExpired } from './chain.js';
-import { hasPrivateKey, parseCertificates } from './pem.js';
+import { hasPrivateKey, parseCertificates, parseLists } from './pem.js';
+import { inspectLists } from './revocation.js';
 import { TlsError } from './tls-error.js';
 import { tlsLayout, type TlsPaths } from './tls-paths.js';
 import { expiredError, MAX_BYTES, parseSet } from './tls-set.js';
@@ -98,6 +100,10 @@ async function inFile(path: string, realPath: string, now: number): Promise<Cert
     const text = bytes.toString('latin1');
     // cert-manager writes an empty one if the issuer has no CA.
     if (basename(path) === 'ca.crt' && text.trim() === '') return [];
+    if (extname(path) === '.crl' || text.includes(`${BEGIN}X509 CRL-`)) {
+      const { warnings } = inspectLists(path, parseLists(path, bytes), [], now);
+      return warnings.map((message) => ({ kind: 'expired', message }));
+    }
     const isOther = extname(path) === '.pem' ? text.includes(BEGIN) : extname(path) !== '.crt';
     if (isOther && !text.includes(`${BEGIN}CERTIFICATE-`) && !text.includes(`${BEGIN}X509 CERTIFICATE-`))
       return [];

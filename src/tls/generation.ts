@@ -1,9 +1,9 @@
 /**
- * Decides which generation a connection belongs to, and what ends when a CA is removed. Each set that lacks a CA of the
- * one before begins a generation. A connection keeps the generation in which its handshake began, as a property of the
+ * Decides which generation a connection belongs to, and what ends when a CA is removed. Each set that trusts less than the
+ * one before begins a generation: it lacks a CA, or revokes a certificate that the one before does not. A connection keeps the generation in which its handshake began, as a property of the
  * connection itself. Servers, clients and pools each have generations of their own.
  *
- * | connection                | a CA is removed                                              | `drainMs` later |
+ * | connection                | a set trusts less                                            | `drainMs` later |
  * |---------------------------|--------------------------------------------------------------|-----------------|
  * | in its handshake          | its generation is over: its server or client refuses it      | –               |
  * | in use                    | nothing new begins on it; its user ends it, and it is counted| is destroyed    |
@@ -27,16 +27,21 @@ import { systemClock, type Clock } from '../core/ports/clock.js';
 /** How long what is in flight on a connection that has to end may take by default, ms. */
 export const DRAIN_MS = 30_000;
 
-interface Authorities {
+/** What peers are verified with. */
+export interface Trust {
   readonly authorities: readonly X509Certificate[];
+  readonly revocation: { readonly revoked: ReadonlySet<string> } | undefined;
 }
 
-/** Whether a set lacks a CA of the one before. */
-export function isCaRemoved(previous: Authorities | undefined, current: Authorities): boolean {
+/** Whether a set lacks a CA of the one before, or revokes a certificate that the one before does not. */
+export function trustsLess(previous: Trust | undefined, current: Trust): boolean {
+  if (!previous) return false;
+  const before = previous.revocation?.revoked;
+  if ([...(current.revocation?.revoked ?? [])].some((certificate) => !before?.has(certificate))) return true;
   // Without a bundle, the roots of Node.js were trusted.
-  if (previous?.authorities.length === 0) return current.authorities.length > 0;
+  if (previous.authorities.length === 0) return current.authorities.length > 0;
   const kept = new Set(current.authorities.map(({ fingerprint256 }) => fingerprint256));
-  return previous?.authorities.some(({ fingerprint256 }) => !kept.has(fingerprint256)) ?? false;
+  return previous.authorities.some(({ fingerprint256 }) => !kept.has(fingerprint256));
 }
 
 export interface Generation {
@@ -86,7 +91,7 @@ export class Generations<Connection extends Endable> {
     forEachAlone(this.#inUse, work);
   }
 
-  /** A CA was removed. Returns how many connections end. */
+  /** Less is trusted. Returns how many connections end. */
   endAll(end?: (connection: Connection) => unknown, drainMs?: number, clock?: Clock): number {
     this.#current.isOver = true;
     this.#current = { isOver: false };

@@ -1,7 +1,7 @@
 import { Agent, type AgentOptions, type RequestOptions } from 'node:https';
 import type { Duplex } from 'node:stream';
 
-import { Generations, isCaRemoved, isInHandshake } from './generation.js';
+import { Generations, isInHandshake, trustsLess } from './generation.js';
 import type { TlsCredentials } from './tls-credentials.js';
 import { TlsError } from './tls-error.js';
 import { checkClientOptions, checkTlsFiles, type TlsFiles, type TlsFilesEvents } from './tls-files.js';
@@ -14,8 +14,8 @@ import { checkClientOptions, checkTlsFiles, type TlsFiles, type TlsFilesEvents }
  *
  * A request fails with a `TlsError` while there is no usable set, and if a CA is removed during its handshake: it has
  * not been sent.
- * @param options options of `https.Agent`; `ca`, `cert` and `key` are replaced by those of the files, if they have
- * them. Sessions are not resumed, so `maxCachedSessions` can only be 0.
+ * @param options options of `https.Agent`; `ca`, `cert`, `key` and `crl` are replaced by those of the files, if they
+ * have them. Sessions are not resumed, so `maxCachedSessions` can only be 0.
  * @throws {TypeError} when `files` is not a `TlsFiles`; for `maxCachedSessions`, and for `secureContext`, `pfx` and
  * `session`, with which the files would not decide who is trusted. A request with these three fails in the same way.
  */
@@ -125,7 +125,7 @@ class TlsFilesAgent extends Agent {
   readonly #onChange = ({ current, previous }: TlsFilesEvents['change'][0]): void => {
     const idle = new Set<Duplex | undefined>(Object.values(this.freeSockets).flat());
     this.#generations.forEach(({ socket }) => idle.has(socket) && socket.destroy());
-    if (!isCaRemoved(previous, current)) return;
+    if (!trustsLess(previous, current)) return;
     this.#files.reportEnded('httpsAgent', this.#generations.endAll(end));
   };
 
@@ -140,6 +140,7 @@ function end({ socket, refuse }: Connection): void {
 }
 
 function outdated(): TlsError {
-  const message = 'A CA was removed during the handshake; the request was not sent, and can be repeated';
+  const message =
+    'A CA was removed or a certificate revoked during the handshake; the request was not sent, and can be repeated';
   return new TlsError('ERR_TLS_CA', message);
 }

@@ -2,7 +2,9 @@
 import { createPrivateKey, X509Certificate, type KeyObject } from 'node:crypto';
 
 import type { Chain } from './certificates.js';
+import { SEQUENCE } from './der.js';
 import { checkEffort, isEncrypted, Locked } from './encrypted-key.js';
+import { parseList, type RevocationList } from './revocation.js';
 import { TlsError, type TlsErrorCode } from './tls-error.js';
 
 /**
@@ -57,6 +59,27 @@ export function parseKey(path: string, bytes: Buffer, passphrase?: string): KeyO
   }
 }
 
+/**
+ * Returns the revocation lists of a file, at least one: PEM, or one in DER, as authorities publish them.
+ * @throws {TlsError} `ERR_TLS_CRL`.
+ */
+export function parseLists(path: string, bytes: Buffer): RevocationList[] {
+  const blocks = pemBlocks(bytes, REVOCATION_LIST);
+  const isDer = bytes[0] === SEQUENCE;
+  if (!isDer && !blocks.some(({ isComplete }) => isComplete)) {
+    throw new TlsError('ERR_TLS_CRL', `"${path}" ${whyNo('revocation list', bytes)}`);
+  }
+  const encoded = isDer
+    ? [bytes]
+    : blocks.map(({ text }) => Buffer.from(text.split(DASHES)[2] ?? '', 'base64'));
+  return encoded.map((der, index) => {
+    const list = parseList(der);
+    if (list && (isDer || blocks[index]?.isComplete)) return list;
+    const which = encoded.length > 1 ? `list ${index + 1} of ${encoded.length}` : 'the revocation list';
+    throw new TlsError('ERR_TLS_CRL', `Cannot parse ${which} in "${path}": it is cut off, or damaged`);
+  });
+}
+
 export function hasPrivateKey(bytes: Buffer): boolean {
   return pemBlocks(bytes, PRIVATE_KEY).length > 0;
 }
@@ -67,6 +90,7 @@ function whyNo(wanted: string, bytes: Buffer): string {
   if (isUtf16(bytes)) return `is UTF-16; PEM is ASCII: iconv -f UTF-16 -t UTF-8 FILE`;
   const [block] = pemBlocks(bytes, PRINTABLE);
   if (block) return `contains PEM of type "${block.label}", but no complete ${wanted}`;
+  if (wanted === 'revocation list') return `contains no ${wanted}`;
   return `contains no ${wanted} in PEM; convert DER to PEM: openssl ${wanted === 'certificate' ? 'x509' : 'pkey'} -inform der -in FILE; a keystore needs the option "parse"`;
 }
 
@@ -92,6 +116,7 @@ interface PemBlock {
 
 /** All labels that OpenSSL knows. */
 const CERTIFICATE = /^(?:X509 |TRUSTED )?CERTIFICATE$/;
+const REVOCATION_LIST = /^X509 CRL$/;
 /** Of any format: PKCS#8, RSA or elliptic curve. */
 const PRIVATE_KEY = /PRIVATE KEY$/;
 /** Of PKCS#8. */

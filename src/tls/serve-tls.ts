@@ -1,4 +1,4 @@
-import { hash, randomBytes, type X509Certificate } from 'node:crypto';
+import { hash, randomBytes } from 'node:crypto';
 import type { SecureContextOptions, Server } from 'node:tls';
 
 import { Component, type ComponentEvents, type ComponentStatus } from '../core/lifecycle/component.js';
@@ -13,7 +13,7 @@ import {
 } from '../core/options/options.js';
 import { dateOrNull, type Clock } from '../core/ports/clock.js';
 import { processState } from '../core/process-state.js';
-import { DRAIN_MS, isCaRemoved } from './generation.js';
+import { DRAIN_MS, trustsLess, type Trust } from './generation.js';
 import { endConnections, followConnections } from './server-connections.js';
 import { digestOfSet } from './certificates.js';
 import type { TlsCredentials } from './tls-credentials.js';
@@ -25,8 +25,8 @@ export interface ServeTlsOptions {
   /** The name of the server in its status and telemetry. Default: `serveTls` and the path of the files. */
   readonly name?: string | undefined;
   /**
-   * How long responses in flight may take when connections have to end, because a CA that verifies clients was removed or
-   * the certificate of a client has expired, ms. Default 30,000.
+   * How long responses in flight may take when connections have to end, because a CA that verifies clients was removed,
+   * or the certificate of a client was revoked or has expired, ms. Default 30,000.
    */
   readonly drainMs?: number | undefined;
   /** Stops following the files when it aborts. */
@@ -87,6 +87,8 @@ export class ServedTls extends Component<ComponentEvents, ServedTlsStatus> {
   readonly #own: SecureContextOptions;
   /** Whether clients are verified with the CA bundle of the files. */
   readonly #isVerifying: boolean;
+  /** Whether they are looked up in the revocation lists of the files. */
+  readonly #isRevoking: boolean;
   readonly #drainMs: number;
   readonly #clock: Clock;
   #served: TlsCredentials | undefined;
@@ -103,6 +105,7 @@ export class ServedTls extends Component<ComponentEvents, ServedTlsStatus> {
     this.#kept = givenOptions(server, KEPT_OPTIONS);
     this.#own = givenOptions(server, IDENTITY_OPTIONS);
     this.#isVerifying = demandsCertificate(server) && this.#kept.ca === undefined;
+    this.#isRevoking = demandsCertificate(server) && this.#kept.crl === undefined;
     this.#drainMs = drainMs;
     this.#clock = clock;
   }
@@ -153,19 +156,23 @@ export class ServedTls extends Component<ComponentEvents, ServedTlsStatus> {
     if (this.#isVerifying && !credentials.ca) throw this.#noAuthority();
     if (this.#isVerifying && identity.pfx) throw this.#otherAuthorities();
     const previous = given().get(server);
-    const isRemoved = this.#isVerifying && isCaRemoved(previous, credentials);
-    const era = isRemoved ? randomBytes(8).toString('hex') : (previous?.era ?? '');
-    const session = this.#isVerifying ? { sessionIdContext: this.#sessionIdOf(credentials, era) } : {};
-    const ticketKeys = isRemoved ? randomBytes(48) : ticketKeysOf(server);
+    const trust: Trust = {
+      authorities: this.#isVerifying ? credentials.authorities : [],
+      revocation: this.#isRevoking ? credentials.revocation : undefined,
+    };
+    const isReduced = trustsLess(previous?.trust, trust);
+    const era = isReduced ? randomBytes(8).toString('hex') : (previous?.era ?? '');
+    const hasEra = this.#isVerifying || trust.revocation !== undefined;
+    const session = hasEra ? { sessionIdContext: this.#sessionIdOf(trust, era) } : {};
+    const ticketKeys = isReduced ? randomBytes(48) : ticketKeysOf(server);
     server.setSecureContext({ ...identity, ...credentials.options, ...this.#kept, ...session });
     if (ticketKeys) server.setTicketKeys(ticketKeys);
-    const { authorities } = credentials;
-    given().set(server, { authorities, era, options: { ...credentials.options, ...session } });
+    given().set(server, { trust, era, options: { ...credentials.options, ...session } });
     this.#served = credentials;
     this.#changes += 1;
     if (!demandsCertificate(server)) return;
     followConnections(server, { drainMs: this.#drainMs, clock: this.#clock });
-    if (isRemoved) this.#files.reportEnded('serveTls', endConnections(server, this.#drainMs, this.#clock));
+    if (isReduced) this.#files.reportEnded('serveTls', endConnections(server, this.#drainMs, this.#clock));
   }
 
   #noCertificate(): TlsError {
@@ -188,7 +195,7 @@ export class ServedTls extends Component<ComponentEvents, ServedTlsStatus> {
   }
 
   /** Sessions that other authorities verified are not resumed, wherever the application keeps them. */
-  #sessionIdOf({ authorities }: TlsCredentials, era: string): string {
+  #sessionIdOf({ authorities }: Trust, era: string): string {
     const id = hash('sha256', `${this.#kept.sessionIdContext ?? ''}:${digestOfSet(authorities)}:${era}`);
     // OpenSSL takes at most 32 bytes.
     return id.slice(0, 32);
@@ -199,9 +206,9 @@ export class ServedTls extends Component<ComponentEvents, ServedTlsStatus> {
  * Makes a server of `node:https`, `node:http2` or `node:tls` (and thus of Fastify, Express and others) use the
  * certificate in these files, now and after each change. New connections get the new certificate; open ones continue.
  * All other options of `createServer()` stay in effect, including a `ca` for client certificates: the CA bundle of the
- * files is used only if the server has no `ca`. If a later set has no bundle, the last one stays in use. When a CA is
- * removed from the bundle that verifies clients, every connection made before ends, and no session from before is
- * resumed: clients that are still trusted connect again. When the certificate of a client expires, its connection ends in
+ * files is used only if the server has no `ca`, and their revocation lists only if it has no `crl`. If a later set has no
+ * bundle, the last one stays in use. When a CA is removed from the bundle that verifies clients, or a list has a new entry,
+ * every connection made before ends, and no session from before is resumed: clients that are still trusted connect again. When the certificate of a client expires, its connection ends in
  * the same way.
  *
  * Resolves when the server has its first certificate; call it before `listen()`, because earlier connections are not
@@ -223,8 +230,8 @@ export async function serveTls(
 
 /** What a server was last given. It outlives the `ServedTls`. */
 interface Given {
-  readonly authorities: readonly X509Certificate[];
-  /** Replaced when a CA is removed, so that no session from before is resumed. */
+  readonly trust: Trust;
+  /** Replaced when less is trusted, so that no session from before is resumed. */
   readonly era: string;
   /** For `setSecureContext()`, which makes them options of the server. */
   readonly options: SecureContextOptions;

@@ -11,12 +11,14 @@ import {
   type Identity,
   type Validity,
 } from './certificates.js';
+import type { Revocation } from './revocation.js';
 
 /** @internal */
 export interface TlsCredentialsFields {
   /** Undefined if there is only a CA bundle. */
   readonly identity: Identity | undefined;
   readonly authorities: readonly X509Certificate[];
+  readonly revocation?: Revocation | undefined;
   readonly revision: string | undefined;
 }
 
@@ -31,10 +33,11 @@ interface SecureContextSource {
   readonly cert?: Buffer;
   readonly key?: Buffer;
   readonly ca?: Buffer;
+  readonly crl?: string[];
 }
 
 /**
- * A checked set of certificate, key and CA bundle, all from one revision. Printed forms show the subject and
+ * A checked set of certificate, key, CA bundle and revocation lists, all from one revision. Printed forms show the subject and
  * the dates, never the key.
  */
 export class TlsCredentials implements Validity {
@@ -46,6 +49,8 @@ export class TlsCredentials implements Validity {
   readonly ca: Buffer | undefined;
   /** The certificates of the CA bundle, in its order. */
   readonly authorities: readonly X509Certificate[];
+  /** What the revocation lists say; undefined if there are none. @internal */
+  readonly revocation: Revocation | undefined;
   /** When the certificate becomes valid, epoch ms. */
   readonly notBefore: number;
   /** When the certificate expires, epoch ms; `Infinity` if there is only a CA bundle. Its issuers do not matter. */
@@ -53,8 +58,8 @@ export class TlsCredentials implements Validity {
   /** The revision of the volume; undefined outside a volume. */
   readonly revision: string | undefined;
   /**
-   * The digest of the set. Sets with the same chain, key and CA certificates have the same digest; the order of the CA
-   * certificates, repetitions and text between them do not matter.
+   * The digest of the set. Sets with the same chain, key, CA certificates and revocation lists have the same digest; the
+   * order of the CA certificates, repetitions and text between them do not matter.
    */
   readonly digest: string;
   /** Why OpenSSL refuses the set by its defaults, although it takes it at its lowest security level. @internal */
@@ -62,7 +67,7 @@ export class TlsCredentials implements Validity {
   #context: SecureContext | undefined;
 
   /** @throws what OpenSSL says if it rejects the set. */
-  constructor({ identity, authorities, revision }: TlsCredentialsFields) {
+  constructor({ identity, authorities, revocation, revision }: TlsCredentialsFields) {
     // OpenSSL receives only what was parsed, so that nothing else in the files is served or trusted.
     this.#pair = identity && {
       cert: Buffer.from(identity.chain.join('')),
@@ -71,12 +76,15 @@ export class TlsCredentials implements Validity {
     this.certificate = identity?.chain[0];
     this.authorities = distinct(authorities);
     this.ca = authorities.length > 0 ? Buffer.from(this.authorities.join('')) : undefined;
+    this.revocation = revocation;
     const { notBefore, expiresAt } = this.certificate ? validityOf(this.certificate) : ALWAYS;
     this.notBefore = notBefore;
     this.expiresAt = expiresAt;
     this.revision = revision;
     const parts = [this.#pair?.cert, this.#pair?.key, digestOfSet(this.authorities)];
-    this.digest = `tls:${hash('sha256', parts.join('\n'))}`;
+    // A list that is not valid yet revokes nothing until it is.
+    const listed = revocation ? [...revocation.pem, String(revocation.revoked.size)] : [];
+    this.digest = `tls:${hash('sha256', [...parts, ...listed].join('\n'))}`;
     try {
       this.#context = createSecureContext(this.options);
     } catch (error) {
@@ -104,14 +112,20 @@ export class TlsCredentials implements Validity {
     return this.#pair?.key;
   }
 
+  /** The revocation lists, PEM, one each; undefined if there are none. */
+  get crl(): readonly string[] | undefined {
+    return this.revocation?.pem;
+  }
+
   /** SHA-256 of the certificate, as `AB:CD:…`; undefined if there is only a CA bundle. */
   get fingerprint256(): string | undefined {
     return this.certificate?.fingerprint256;
   }
 
-  /** `cert`, `key` and `ca`, if they exist, for `tls.createSecureContext()`, `https.request()` and others. */
+  /** `cert`, `key`, `ca` and `crl`, if they exist, for `tls.createSecureContext()`, `https.request()` and others. */
   get options(): SecureContextSource {
-    return { ...this.#pair, ...(this.ca && { ca: this.ca }) };
+    const { revocation } = this;
+    return { ...this.#pair, ...(this.ca && { ca: this.ca }), ...(revocation && { crl: revocation.pem }) };
   }
 
   equals(other: TlsCredentials | undefined): boolean {

@@ -62,11 +62,14 @@ export interface TlsFilesEvents extends WatchedValueEvents<TlsCredentials> {
   expiring: [expiry: { readonly current: TlsCredentials; readonly remainingMs: number }];
   /** The certificate has expired and has not been replaced; `get()` rejects. Once for each certificate. */
   expired: [expiry: Expiry<TlsCredentials> & { readonly error: TlsError }];
-  /** A CA was removed, and the connections that were made before end. Once for each server and client. */
+  /**
+   * A CA was removed or a certificate revoked, and the connections that were made before end. Once for each server and
+   * client.
+   */
   connectionsEnded: [ended: EndedConnections];
 }
 
-/** Connections end because a CA was removed. */
+/** Connections end because a CA was removed or a certificate revoked. */
 export interface EndedConnections {
   /** The function that created the server or client, such as `serveTls`. */
   readonly by: string;
@@ -81,7 +84,9 @@ export interface TlsFilesStatus extends WatchedValueStatus {
   readonly notBefore: number | null;
   readonly expiresAt: number | null;
   readonly expired: boolean;
-  /** How many connections have ended because a CA was removed. */
+  /** When the first revocation list expires, epoch ms: from then on, OpenSSL refuses all certificates of that CA. */
+  readonly crlExpiresAt: number | null;
+  /** How many connections have ended because a CA was removed or a certificate revoked. */
   readonly endedConnections: number;
   /** What some peers reject about the current set. */
   readonly warnings: readonly WatcherWarning[];
@@ -106,8 +111,9 @@ const ALWAYS: Period = { from: -Infinity, until: Infinity };
 /** Ready: there is an unexpired certificate. */
 export const tlsFilesDescription: StatusDescription<TlsFilesStatus> = {
   health: ({ available, expired }) => expiryVerdict(available, expired),
-  *metrics({ available, rejected, expiresAt, notBefore }) {
+  *metrics({ available, rejected, expiresAt, notBefore, crlExpiresAt }) {
     yield* seconds('certificate.expiration.timestamp', expiresAt);
+    yield* seconds('certificate.crl.expiration.timestamp', crlExpiresAt);
     yield* seconds('certificate.not_before.timestamp', notBefore);
     yield flag('certificate.last_update.successful', available && rejected === null);
   },
@@ -115,7 +121,7 @@ export const tlsFilesDescription: StatusDescription<TlsFilesStatus> = {
 
 /**
  * The certificate, key and CA bundle in a mounted Secret (`tls.crt`, `tls.key`, `ca.crt`), in a credential bundle (key
- * and chain in one file, as in a pod certificate) or at other paths, always current. Each set is checked as a whole
+ * and chain in one file, as in a pod certificate) or at other paths, there also with revocation lists, always current. Each set is checked as a whole
  * before it is used: the PEM parses, OpenSSL accepts it, the key matches the certificate, and it is valid now. A
  * bad set is `rejected`, and the last good one stays in use. What only some peers reject is a `warning`.
  *
@@ -131,7 +137,8 @@ export const tlsFilesDescription: StatusDescription<TlsFilesStatus> = {
  * | unchanged, expires soon | as before              | `expiring`, then `expired`: then `get()` rejects |
  *
  * A chain is odd if an issuer in it is not valid now or ends before the certificate, if it has issuers but not that of
- * the certificate, or if it is larger than OpenSSL clients accept. If every certificate of the CA bundle has expired, the
+ * the certificate, or if it is larger than OpenSSL clients accept. Revocation lists are used as they are; a `warning`
+ * names each CA whose certificates OpenSSL refuses, because its list has expired or is missing. If every certificate of the CA bundle has expired, the
  * last bundle stays in use, if there is one, with a `warning`; a set of a CA bundle only is rejected then.
  *
  * ```ts
@@ -211,6 +218,7 @@ export class TlsFiles extends WatchedValue<TlsCredentials, TlsFilesEvents, TlsFi
       notBefore: dateOrNull(current?.notBefore),
       expiresAt: dateOrNull(current?.expiresAt),
       expired: current !== undefined && current.expiresAt <= this.clock.now(),
+      crlExpiresAt: dateOrNull(current?.revocation?.expiresAt),
       endedConnections: this.#endedConnections,
       warnings: this.#warnings,
     };
@@ -354,6 +362,13 @@ export class TlsFiles extends WatchedValue<TlsCredentials, TlsFilesEvents, TlsFi
 export function checkTlsFiles(owner: string, name: string, files: unknown): asserts files is TlsFiles {
   if (hasMethods(files, ['get', 'on', 'off'])) return;
   throw new TypeError(`${owner}: ${name} must be a TlsFiles, got ${describe(files)}`);
+}
+
+/** @throws {TlsError} `ERR_TLS_UNSUPPORTED` for revocation lists where nobody would use them. */
+export function checkNoLists(owner: string, { crl }: TlsCredentials): void {
+  if (!crl) return;
+  const message = `${owner}: the revocation lists of these files would not be used; give it a TlsFiles without crl`;
+  throw new TlsError('ERR_TLS_UNSUPPORTED', message);
 }
 
 /** Options of a client that would be used in place of the files, or after them. */

@@ -6,13 +6,15 @@ import { TlsError } from './tls-error.js';
 import type { TlsPlace, TlsPlaces } from './tls-paths.js';
 import { bytesOf, passphraseIn } from './tls-set.js';
 
-/** A set in PEM: `cert` and `key`, or `ca`, or all of them. The certificate comes first in `cert`, then its issuers. */
+/** A set in PEM: `cert` and `key`, or `ca`, or all of them, with or without `crl`. The certificate comes first in `cert`, then its issuers. */
 export interface TlsPem {
   readonly cert?: string | Uint8Array | undefined;
   /** May be protected by the passphrase in the file named `passphrase`. */
   readonly key?: string | Uint8Array | undefined;
   /** Without it, the last CA bundle stays in use. */
   readonly ca?: string | Uint8Array | undefined;
+  /** Revocation lists; without them, the last ones stay in use. */
+  readonly crl?: string | Uint8Array | undefined;
 }
 
 /** What a `TlsParser` is given beside the files. */
@@ -30,7 +32,7 @@ export type TlsParser = (
   parsing: TlsParsing,
 ) => TlsPem | Promise<TlsPem>;
 
-const PARTS = ['cert', 'key', 'ca'] as const;
+const PARTS = ['cert', 'key', 'ca', 'crl'] as const;
 
 /** What `parsePlaces` needs to know. */
 interface Surroundings {
@@ -69,10 +71,10 @@ export async function parsePlaces(
   const found = PARTS.filter((name) => pem[name] !== undefined);
   const odd = found.find((name) => typeof pem[name] !== 'string' && !(pem[name] instanceof Uint8Array));
   if (odd !== undefined) throw fault(`must return "${odd}" in PEM`);
-  if (found.length === 0 || (pem['cert'] === undefined) !== (pem['key'] === undefined)) {
-    throw fault(
-      `must return cert and key, with or without ca, or only ca; got ${found.join(', ') || 'none'}`,
-    );
+  const isWhole = (pem['cert'] === undefined) === (pem['key'] === undefined);
+  if (!isWhole || !found.some((name) => name !== 'crl')) {
+    const wanted = 'cert and key, or ca, or all of them, with or without crl';
+    throw fault(`must return ${wanted}; got ${found.join(', ') || 'none'}`);
   }
   const placeOf = (name: string): TlsPlace => ({
     path: `${name} as parsed from ${path}`,

@@ -4,8 +4,8 @@ import { within } from '../fs/absolute-path.js';
 import { FileSnapshot, type Snapshot } from '../fs/snapshot.js';
 
 /**
- * The paths of certificates and their key: `cert` and `key`, or `bundle`, each with or without `passphrase` and `ca`; or
- * only `ca`.
+ * The paths of certificates and their key: `cert` and `key`, or `bundle`, each with or without `passphrase`, `ca` and
+ * `crl`; or only `ca`, with or without `crl`.
  */
 export interface TlsPaths {
   /** The certificate chain, PEM; the certificate first, then its issuers. */
@@ -18,6 +18,11 @@ export interface TlsPaths {
   readonly passphrase?: string | URL | undefined;
   /** The CA bundle, PEM. */
   readonly ca?: string | URL | undefined;
+  /**
+   * The revocation lists: PEM, or one in DER. As soon as there is one, OpenSSL refuses the certificates of each CA that has
+   * no valid list: of every CA in a chain, also the root.
+   */
+  readonly crl?: string | URL | undefined;
 }
 
 /** The place of a part of the set in a snapshot. */
@@ -33,6 +38,7 @@ export interface TlsPlaces {
   readonly key?: TlsPlace | undefined;
   readonly passphrase?: TlsPlace | undefined;
   readonly ca?: TlsPlace | undefined;
+  readonly crl?: TlsPlace | undefined;
 }
 
 /** What to watch, and where each part is in a snapshot. */
@@ -47,7 +53,7 @@ export type NamedPaths = Readonly<Record<string, string | URL>>;
 /** The keys of a Secret of type `kubernetes.io/tls`, with the CA that cert-manager adds. */
 const SECRET = { cert: 'tls.crt', key: 'tls.key', ca: 'ca.crt' };
 
-const PATHS = ['cert', 'key', 'bundle', 'passphrase', 'ca'] as const;
+const PATHS = ['cert', 'key', 'bundle', 'passphrase', 'ca', 'crl'] as const;
 
 /**
  * The layout of a mounted Secret, of a credential bundle, or of files at any paths.
@@ -70,15 +76,16 @@ function namedPaths(given: TlsPaths): TlsLayout {
   const identities = [given.cert ?? given.key, given.bundle].filter((path) => path !== undefined);
   const isUsable = identities.length === 1 || (identities.length === 0 && given.ca !== undefined);
   if (!isUsable || !isWhole || (given.passphrase !== undefined && identities.length === 0)) {
-    const wanted = 'cert and key, or bundle, each with or without passphrase and ca; or only ca';
+    const wanted =
+      'cert and key, or bundle, each with or without passphrase, ca and crl; or only ca, with or without crl';
     throw new TypeError(`TlsFiles: paths must name ${wanted}; got ${names.join(', ') || 'none'}`);
   }
   const { target, locate } = anyLayout(given as NamedPaths);
   return {
     target,
     locate: (snapshot) => {
-      const { bundle, cert = bundle, key = bundle, passphrase, ca } = locate(snapshot);
-      return { cert, key, passphrase, ca };
+      const { bundle, cert = bundle, key = bundle, passphrase, ca, crl } = locate(snapshot);
+      return { cert, key, passphrase, ca, crl };
     },
   };
 }
@@ -120,7 +127,7 @@ function isPath(given: unknown): given is string | URL {
 /** @throws {TypeError} */
 function mustBePaths(given: unknown): void {
   if (typeof given === 'object' && given !== null) return;
-  const wanted = 'a directory or a credential bundle, { bundle, ca } or { cert, key, ca }';
+  const wanted = 'a directory or a credential bundle, { bundle, ca } or { cert, key, ca, crl }';
   throw new TypeError(`TlsFiles: expected ${wanted}, got ${describe(given)}`);
 }
 

@@ -1,10 +1,11 @@
-/** Parses and checks a set of certificate, key and CA bundle. */
+/** Parses and checks a set of certificate, key, CA bundle and revocation lists. */
 import { isoTime } from '../core/ports/clock.js';
 import { FileSnapshot } from '../fs/snapshot.js';
 import type { Identity, Validity } from './certificates.js';
 import { inspectChain, UNREADABLE, whyExpired, type Oddities } from './chain.js';
 import { Locked } from './encrypted-key.js';
-import { hasPrivateKey, parseCertificates, parseKey } from './pem.js';
+import { hasPrivateKey, parseCertificates, parseKey, parseLists } from './pem.js';
+import { inspectLists } from './revocation.js';
 import { TlsCredentials, type TlsCredentialsFields } from './tls-credentials.js';
 import { TlsError } from './tls-error.js';
 import type { TlsPlace, TlsPlaces } from './tls-paths.js';
@@ -30,12 +31,14 @@ export interface ParsedSet extends Oddities {
   readonly refusal?: TlsError | undefined;
 }
 
+const NOTHING_ODD: Oddities = { warnings: [], from: -Infinity, until: Infinity };
+
 /**
  * A set without a CA bundle keeps the previous one, because with the roots of Node.js instead, a peer with a certificate
- * of any public authority would be trusted.
+ * of any public authority would be trusted. In the same way, one without revocation lists keeps the previous ones.
  * @throws {TlsError} if the set is not complete or not usable.
  */
-export function parseSet({ ca, ...places }: TlsPlaces, parsing: Parsing): ParsedSet {
+export function parseSet({ ca, crl, ...places }: TlsPlaces, parsing: Parsing): ParsedSet {
   const { now, path, revision, previous } = parsing;
   const identity = identityOf(places);
   const bundle = ca && parseCertificates(ca.path, bytesOf(ca), 'ERR_TLS_CA');
@@ -43,19 +46,29 @@ export function parseSet({ ca, ...places }: TlsPlaces, parsing: Parsing): Parsed
   const kept = previous?.authorities ?? [];
   // An expired one verifies no peer, but many servers verify none.
   const isKept = !bundle || (expired !== undefined && identity && kept.length > 0);
-  const credentials = credentialsOf({ identity, authorities: isKept ? kept : bundle, revision }, path);
+  const authorities = isKept ? kept : bundle;
+  const lists = crl ? parseLists(crl.path, bytesOf(crl)) : previous?.revocation?.lists;
+  const revocation = lists && inspectLists(crl?.path ?? path, lists, authorities, now);
+  const credentials = credentialsOf({ identity, authorities, revocation, revision }, path);
+  const listed = revocation ?? NOTHING_ODD;
   // The clock may be wrong, and set.
-  const from = expired?.at ?? -Infinity;
+  const from = Math.max(expired?.at ?? -Infinity, listed.from);
   if (!identity || !places.cert) {
     const refusal = expired && new TlsError('ERR_TLS_CA', expired.message);
-    return { credentials, warnings: [], from, until: Infinity, refusal };
+    return { ...listed, credentials, from, refusal };
   }
   const unusable = datesOf(places.cert.path, credentials, now);
   if (unusable) return { credentials, warnings: [], ...unusable };
   const warningMs = expiryWarning(credentials, parsing.expiryWarningMs);
   const odd = inspectChain(places.cert.path, identity.chain, now, warningMs);
-  const warnings = [...odd.warnings, ...(expired ? [expired.message] : []), ...weaknessOf(credentials, path)];
-  return { credentials, warnings, from: Math.max(from, odd.from), until: odd.until };
+  const warnings = [
+    ...odd.warnings,
+    ...(expired ? [expired.message] : []),
+    ...weaknessOf(credentials, path),
+    ...listed.warnings,
+  ];
+  const until = Math.min(odd.until, listed.until);
+  return { credentials, warnings, from: Math.max(from, odd.from), until };
 }
 
 function weaknessOf({ weakness }: TlsCredentials, path: string): string[] {
@@ -128,7 +141,7 @@ export function bytesOf({ path, file }: TlsPlace): Buffer {
   if (!file) throw new TlsError('ERR_TLS_MISSING', `There is no file "${path}"`);
   const bytes = Buffer.isBuffer(file) ? file : FileSnapshot.bytesOf(file);
   if (bytes) return bytes;
-  const message = `"${path}" has ${(file as FileSnapshot).size} bytes; certificates and keys have at most ${MAX_BYTES}`;
+  const message = `"${path}" has ${(file as FileSnapshot).size} bytes; files of certificates, keys and revocation lists have at most ${MAX_BYTES}`;
   throw new TlsError('ERR_TLS_PEM', message);
 }
 

@@ -5,7 +5,7 @@ import type { Socket } from 'node:net';
 
 import { hasMethods } from '../core/options/options.js';
 import { exportsOf, PackageError } from '../core/errors/package-error.js';
-import { endEach, Generations, isCaRemoved, type Generation } from './generation.js';
+import { endEach, Generations, trustsLess, type Generation } from './generation.js';
 import type { TlsCredentials } from './tls-credentials.js';
 import { TlsError } from './tls-error.js';
 import { checkClientOptions, checkTlsFiles, type TlsFiles, type TlsFilesEvents } from './tls-files.js';
@@ -20,7 +20,7 @@ type Undici = typeof undiciModule;
  * fail with a `TlsError` (`ERR_TLS_CA`) instead: they have not been sent. If a later set has no CA bundle, the last one
  * stays in use. Close the dispatcher when it is no longer used. Starts the files; the caller has to close them.
  * @param options options of undici's `Agent`, among them those for its connector, such as `connectTimeout`, `allowH2`
- * and `socketPath`; `connect` and `tls` options are kept, except that `ca`, `cert` and `key` are replaced by those of
+ * and `socketPath`; `connect` and `tls` options are kept, except that `ca`, `cert`, `key` and `crl` are replaced by those of
  * the files, if they have them, and `secureContext`, `pfx` and `session` are refused, with which the files would not
  * decide who is trusted. `pipelining` is at most 1.
  * @throws {TlsError} (rejects) if the files are not usable.
@@ -232,7 +232,7 @@ function newDispatcher(
       const { agent } = this.#pool;
       const isOver = agent.closed || agent.destroyed;
       const earlier = [...this.#agents];
-      const ending = isCaRemoved(previous, current) ? this.#generations.endAll() : undefined;
+      const ending = trustsLess(previous, current) ? this.#generations.endAll() : undefined;
       this.#connector = this.#newConnector(current);
       this.#pool = this.#newPool();
       for (const pool of isOver ? [agent, this.#pool.agent] : [agent]) void this.#close(pool);
@@ -261,7 +261,7 @@ function newDispatcher(
     override onRequestStart(controller: Controller, context: unknown): void {
       if (this.#generation.isOver) {
         const message =
-          'A CA was removed while the request was waiting; it was not sent, and can be repeated';
+          'A CA was removed or a certificate revoked while the request was waiting; it was not sent, and can be repeated';
         controller.abort(new TlsError('ERR_TLS_CA', message));
       } else {
         this.#isStarted = true;

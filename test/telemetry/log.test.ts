@@ -180,7 +180,7 @@ test('a console prints one line for each event, with what has changed', () => {
     'ConfigLoader "printed": changed: port, log.level',
     'ConfigLoader "printed": changed: +new, key-0, key-1, key-2, key-3 and 4 more',
     'ConfigLoader "printed": update rejected: a.yaml:1:2: x; a.yaml:1:2: x',
-    'ConfigLoader "printed": a CA was removed; connections of serveTls that end: 1',
+    'ConfigLoader "printed": a CA was removed or a certificate revoked; connections of serveTls that end: 1',
     '',
   ]);
 });

@@ -186,6 +186,7 @@ test('every metric of the alert rules and of the dashboard is in a scrape of a p
   const certificate = new SampleComponent('TlsFiles', 'tls', {
     state: 'running',
     expiresAt: Date.now(),
+    crlExpiresAt: Date.now(),
     notBefore: Date.now(),
   });
   await certificate.start();

@@ -16,7 +16,7 @@ const HOUR_MS = 3_600_000;
 const root = new CertificateSigner({ name: 'root' });
 const [first, second] = [setOf(root), setOf(root)];
 
-function setOf(issuer: CertificateSigner, lifetimeMs?: number): Required<TlsPem> {
+function setOf(issuer: CertificateSigner, lifetimeMs?: number): Required<Omit<TlsPem, 'crl'>> {
   const { chain, key } = issuer.issue({ dnsNames: ['localhost'], lifetimeMs });
   return { cert: chain, key, ca: issuer.certificate };
 }
@@ -183,10 +183,9 @@ test('one parser runs at a time; what came meanwhile is parsed next, and only th
   volume.publish({ set: '2' });
   const checked = files.check();
   answers[0]?.resolve(first);
-  await started;
   await expect.poll(() => answers).toHaveLength(2);
   answers[1]?.resolve(second);
-  await checked;
+  await Promise.all([started, checked]);
   expect(inputs).toEqual(['1', '2']);
   expect(events).toEqual(['change', 'change']);
   expect(String(files.current?.cert)).toBe(second.cert);

@@ -12,6 +12,7 @@ import { describe, expect, test } from 'vitest';
 import { createAuthority, createServerPair } from '../../../test/support/certificates.js';
 import { runMain, type CommandLineOutcome } from './support/command-line.js';
 import { linuxOnly } from '../../../test/support/namespace.js';
+import { RevokingAuthority } from '../../../test/support/revoking-authority.js';
 import { temporaryDirectory } from '../../../test/support/temporary-directory.js';
 
 linuxOnly();
@@ -189,6 +190,22 @@ test('an expired certificate is found in its file and in its directory', async (
     const { code, ids } = await doctor(path);
     expect([code, ids]).toEqual([4, ['CERTIFICATE_EXPIRED']]);
   }
+});
+
+const revoking = new RevokingAuthority('root');
+
+test('a revocation list that has expired is found, and one that is broken', async () => {
+  const file = join(temporaryDirectory(), 'ca.crl');
+  writeFileSync(file, revoking.list([]));
+  expect((await doctor(file)).ids).toEqual([]);
+  writeFileSync(file, revoking.list([], { from: Date.now() - 2e9, until: Date.now() - 1e9 }));
+  const { ids, page } = await doctor(file);
+  expect([ids, page.findings[0]?.message]).toEqual([
+    ['CERTIFICATE_EXPIRED'],
+    expect.stringContaining('revocation list'),
+  ]);
+  writeFileSync(file, 'broken');
+  expect((await doctor(file)).ids).toEqual(['CERTIFICATE_REJECTED']);
 });
 
 const signer = new CertificateSigner();

@@ -14,7 +14,7 @@ import type { ClientHttp2Session, ClientHttp2Stream } from 'node:http2';
 import type { Socket } from 'node:net';
 
 import { experimental, type ChannelCredentials, type VerifyOptions } from '@grpc/grpc-js';
-import { checkTlsFiles, Generations } from 'resilient-watcher/internal';
+import { checkNoLists, checkTlsFiles, Generations } from 'resilient-watcher/internal';
 import type { TlsFiles } from 'resilient-watcher/tls';
 
 import { TlsFilesProvider } from './provider.js';
@@ -25,7 +25,8 @@ import { TlsFilesProvider } from './provider.js';
  * is removed, calls in flight have 30 s. Node.js 20 does not tell when a connection has calls: there, connections stay
  * after a change, and calls fail with `UNAVAILABLE` when a CA is removed.
  * Starts the files; the caller has to close them.
- * @throws {TlsError} (rejects) if the files are not usable.
+ * @throws {TlsError} (rejects) if the files are not usable; `ERR_TLS_UNSUPPORTED` if they have revocation lists, which
+ * grpc-js does not take.
  */
 export async function grpcChannelCredentials(
   files: TlsFiles,
@@ -33,6 +34,7 @@ export async function grpcChannelCredentials(
 ): Promise<ChannelCredentials> {
   checkTlsFiles('grpcChannelCredentials', 'files', files);
   const current = await files.get();
+  checkNoLists('grpcChannelCredentials', current);
   const generations = new Generations<ChannelSocket>();
   const provider = new TlsFilesProvider(files, (isCaRemoved) => {
     generations.forEach(drain);

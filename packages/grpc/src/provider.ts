@@ -7,7 +7,7 @@ import type { Socket } from 'node:net';
 import { rootCertificates } from 'node:tls';
 
 import type { experimental } from '@grpc/grpc-js';
-import { isCaRemoved } from 'resilient-watcher/internal';
+import { trustsLess } from 'resilient-watcher/internal';
 import type { TlsCredentials, TlsFiles, TlsFilesEvents } from 'resilient-watcher/tls';
 
 type CaListener = experimental.CaCertificateUpdateListener;
@@ -66,6 +66,6 @@ export class TlsFilesProvider implements experimental.CertificateProvider {
   readonly #onChange = ({ current, previous }: TlsFilesEvents['change'][0]): void => {
     // All in one turn of the event loop, so that no connection is made in between.
     for (const update of this.#updates.values()) update(current);
-    this.#onChanged(isCaRemoved(previous, current));
+    this.#onChanged(trustsLess(previous, current));
   };
 }

@@ -3,6 +3,7 @@ import type { Server } from 'node:tls';
 
 import { experimental, type ServerCredentials } from '@grpc/grpc-js';
 import {
+  checkNoLists,
   checkTlsFiles,
   endConnections,
   flag,
@@ -24,7 +25,8 @@ export interface GrpcServerOptions {
  * no CA bundle, the last one stays in use for client certificates. When a CA is removed, every connection made before
  * gets GOAWAY; calls in flight are answered within 30 s, and clients that are still trusted connect again.
  * @throws {TlsError} (rejects) if there is no usable certificate; `ERR_TLS_CA` if client certificates are required
- * and there is no CA bundle.
+ * and there is no CA bundle; `ERR_TLS_UNSUPPORTED` if they are, and the files have revocation lists, which grpc-js does
+ * not take.
  */
 export async function grpcServerCredentials(
   files: TlsFiles,
@@ -37,6 +39,7 @@ export async function grpcServerCredentials(
   const current = await files.get();
   if (!current.cert)
     throw new TlsError('ERR_TLS_MISSING', `A server needs a certificate, but ${files.path} has none`);
+  if (requireClientCertificate) checkNoLists('grpcServerCredentials', current);
   if (requireClientCertificate && !current.ca) {
     const message = `Client certificates are required, but ${files.path} has no CA bundle: name it as "ca", or add ca.crt`;
     throw new TlsError('ERR_TLS_CA', message);

@@ -7,6 +7,7 @@ import { TlsFiles, type TlsParser, type TlsPem } from 'resilient-watcher/tls';
 import { expect, onTestFinished, test } from 'vitest';
 
 import { createAuthority, createServerPair } from '../../../test/support/certificates.js';
+import { RevokingAuthority } from '../../../test/support/revoking-authority.js';
 import { temporaryDirectory } from '../../../test/support/temporary-directory.js';
 import { secretOf } from '../../../test/support/tls-sets.js';
 import { EchoClient, startGrpc } from './echo.js';
@@ -91,4 +92,27 @@ test.each<[name: string, call: (files: TlsFiles) => Promise<unknown>]>([
   ['grpcChannelCredentials', grpcChannelCredentials],
 ])('%s says that it takes a TlsFiles', async (name, call) => {
   await expect(call('/etc/tls' as never)).rejects.toThrow(`${name}: files must be a TlsFiles`);
+});
+
+const revoking = new RevokingAuthority('revoking');
+
+test('revocation lists, which grpc-js does not take, are refused where they would have to be used', async () => {
+  const { volume } = openFiles({ ...secretOf(serverPair, revoking.cert), 'ca.crl': revoking.list([]) });
+  const path = (name: string): string => volume.path(name);
+  const files = new TlsFiles({
+    cert: path('tls.crt'),
+    key: path('tls.key'),
+    ca: path('ca.crt'),
+    crl: path('ca.crl'),
+  });
+  onTestFinished(() => files.close());
+  const refusal = {
+    code: 'ERR_TLS_UNSUPPORTED',
+    message: expect.stringContaining('revocation lists') as string,
+  };
+  await expect(grpcChannelCredentials(files)).rejects.toMatchObject(refusal);
+  await expect(grpcServerCredentials(files, { requireClientCertificate: true })).rejects.toMatchObject(
+    refusal,
+  );
+  expect(await grpcServerCredentials(files)).toBeDefined();
 });

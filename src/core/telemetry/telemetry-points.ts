@@ -198,7 +198,7 @@ export const EVENTS = {
   ),
   /** A certificate or token has expired. */
   expired: failing('error', 'expired: ', {}),
-  /** A CA was removed, and the connections of a server or client that were made before end. */
+  /** A CA was removed or a certificate revoked, and the connections of a server or client that were made before end. */
   connectionsEnded: event(
     {
       /** The function that created the server or client, such as `serveTls`. */
@@ -207,7 +207,8 @@ export const EVENTS = {
     },
     {
       level: 'warn',
-      text: ({ by, connections }) => `a CA was removed; connections of ${by} that end: ${connections}`,
+      text: ({ by, connections }) =>
+        `a CA was removed or a certificate revoked; connections of ${by} that end: ${connections}`,
       measure: ({ by, connections }, meter) => meter.count('connections.ended', { by }, connections),
     },
   ),
