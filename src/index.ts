@@ -21,7 +21,7 @@ export { SecretError } from './secret/secret-error.js';
 export { WriteError } from './write/write-error.js';
 export { fetchWithToken, type FetchWithTokenOptions, type TokenSource } from './token/fetch-with-token.js';
 export { fileSink, type FileSinkOptions } from './token/file-sink.js';
-export type { FileSystem } from './core/ports/file-system.js';
+export type { FileSystem, FileSystemCalls } from './core/ports/file-system.js';
 export { systemClock, type Clock, type Scheduled } from './core/ports/clock.js';
 export type { Random } from './core/ports/random.js';
 export type {

@@ -14,20 +14,42 @@ interface ListingOptions {
   readonly withFileTypes: true;
 }
 
+/** The calls of a `FileSystem` whose forms with `Sync` and with a callback differ only in how they return. */
+export interface FileSystemCalls {
+  stat(path: PathArgument, options: BigIntOptions): BigIntStats;
+  fstat(fd: number, options: BigIntOptions): BigIntStats;
+  read(fd: number, buffer: Uint8Array, offset: number, length: number, position: number | null): number;
+  write(fd: number, buffer: Uint8Array, offset: number, length: number, position: number | null): number;
+  close(fd: number): void;
+  fchmod(fd: number, mode: number): void;
+  fchown(fd: number, uid: number, gid: number): void;
+  fsync(fd: number): void;
+  chmod(path: PathArgument, mode: number): void;
+  rename(from: PathArgument, to: PathArgument): void;
+  unlink(path: PathArgument): void;
+  symlink(target: PathArgument, path: PathArgument): void;
+  mkdir(path: PathArgument, mode: number): void;
+  rmdir(path: PathArgument): void;
+}
+
+type Synchronous = { [N in keyof FileSystemCalls as `${N}Sync`]: FileSystemCalls[N] };
+
+type WithCallback = {
+  [N in keyof FileSystemCalls]: (
+    ...args: [...Parameters<FileSystemCalls[N]>, done: Done<ReturnType<FileSystemCalls[N]>>]
+  ) => void;
+};
+
 /**
  * The calls of `node:fs` that the library makes; replacements such as memfs have them, too. Calls with a callback are
  * made where a file system may hang or a write waits for the device; synchronous calls everywhere else.
  */
-export interface FileSystem {
+export interface FileSystem extends Synchronous, WithCallback {
   lstatSync(
     path: PathArgument,
     options: BigIntOptions & { readonly throwIfNoEntry: false },
   ): BigIntStats | undefined;
   lstat(path: PathArgument, options: BigIntOptions, done: Done<BigIntStats>): void;
-  statSync(path: PathArgument, options: BigIntOptions): BigIntStats;
-  stat(path: PathArgument, options: BigIntOptions, done: Done<BigIntStats>): void;
-  fstatSync(fd: number, options: BigIntOptions): BigIntStats;
-  fstat(fd: number, options: BigIntOptions, done: Done<BigIntStats>): void;
   readlinkSync(path: PathArgument): string;
   readlinkSync(path: PathArgument, encoding: 'buffer'): Buffer;
   readlink(path: PathArgument, done: Done<string>): void;
@@ -43,48 +65,10 @@ export interface FileSystem {
     options: ListingOptions & { readonly encoding: 'buffer' },
     done: Done<Dirent<Buffer>[]>,
   ): void;
-  /** If it is missing, as in memfs, every path counts as local. */
-  statfs?(path: PathArgument, done: Done<StatsFs>): void;
   openSync(path: PathArgument, flags: number, mode?: number): number;
   open(path: PathArgument, flags: number, mode: number, done: Done<number>): void;
-  readSync(fd: number, buffer: Uint8Array, offset: number, length: number, position: number | null): number;
-  read(
-    fd: number,
-    buffer: Uint8Array,
-    offset: number,
-    length: number,
-    position: number | null,
-    done: Done<number>,
-  ): void;
-  writeSync(fd: number, buffer: Uint8Array, offset: number, length: number, position: number | null): number;
-  write(
-    fd: number,
-    buffer: Uint8Array,
-    offset: number,
-    length: number,
-    position: number | null,
-    done: Done<number>,
-  ): void;
-  closeSync(fd: number): void;
-  close(fd: number, done: Done<void>): void;
-  fchmodSync(fd: number, mode: number): void;
-  fchmod(fd: number, mode: number, done: Done<void>): void;
-  fchownSync(fd: number, uid: number, gid: number): void;
-  fchown(fd: number, uid: number, gid: number, done: Done<void>): void;
-  fsyncSync(fd: number): void;
-  fsync(fd: number, done: Done<void>): void;
-  chmodSync(path: PathArgument, mode: number): void;
-  chmod(path: PathArgument, mode: number, done: Done<void>): void;
-  renameSync(from: PathArgument, to: PathArgument): void;
-  rename(from: PathArgument, to: PathArgument, done: Done<void>): void;
-  unlinkSync(path: PathArgument): void;
-  unlink(path: PathArgument, done: Done<void>): void;
-  symlinkSync(target: PathArgument, path: PathArgument): void;
-  symlink(target: PathArgument, path: PathArgument, done: Done<void>): void;
-  mkdirSync(path: PathArgument, mode: number): unknown;
-  mkdir(path: PathArgument, mode: number, done: Done<void>): void;
-  rmdirSync(path: PathArgument): void;
-  rmdir(path: PathArgument, done: Done<void>): void;
+  /** If it is missing, as in memfs, every path counts as local. */
+  statfs?(path: PathArgument, done: Done<StatsFs>): void;
   /** For the backend `fs`. If it is missing, that of `node:fs` is used. */
   watch?(path: PathArgument, options: { readonly persistent: boolean }): FSWatcher;
 }
