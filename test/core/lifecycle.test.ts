@@ -2,7 +2,8 @@ import { getEventListeners } from 'node:events';
 
 import { expect, test } from 'vitest';
 
-import { Lifecycle } from '../../src/core/lifecycle/lifecycle.js';
+import { Lifecycle, type LifecycleState } from '../../src/core/lifecycle/lifecycle.js';
+import type { Lifetime } from '../../src/core/lifecycle/lifetime.js';
 import { Outcome } from '../../src/core/scheduling/outcome.js';
 
 interface Hooks {
@@ -12,15 +13,40 @@ interface Hooks {
   end?(): unknown;
 }
 
-function subject({ signal, open, run, end }: Hooks): Lifecycle {
-  return new Lifecycle(signal, {
-    onStart: () => open?.() ?? Promise.resolve(),
-    onRunning: () => run?.(),
-    onClose: () => end?.(),
-    announce: () => undefined,
-    closedError: () => new Error('over'),
-  });
+class Subject extends Lifecycle<object> {
+  declare readonly lifetime: Lifetime;
+  readonly #hooks: Hooks;
+
+  constructor(hooks: Hooks) {
+    super(hooks.signal);
+    this.#hooks = hooks;
+  }
+
+  get state(): LifecycleState {
+    return this.lifecycleState;
+  }
+
+  override throwIfClosed(): void {
+    super.throwIfClosed();
+  }
+
+  protected readonly purpose = 'go on';
+  protected override onStart(): Promise<unknown> {
+    return this.#hooks.open?.() ?? super.onStart();
+  }
+
+  protected override onRunning(): void | Promise<void> {
+    return this.#hooks.run?.();
+  }
+
+  protected override onClose(): unknown {
+    return this.#hooks.end?.();
+  }
+
+  protected announce(): void {}
 }
+
+const subject = (hooks: Hooks): Subject => new Subject(hooks);
 
 /** A lifecycle that records the calls of its hooks, and opens when the test lets it. */
 function recordedLifecycle(signal?: AbortSignal) {
@@ -64,7 +90,7 @@ test('start() within open() is the same start, and after an open() that throws i
 });
 
 test.each<[string, (controller: AbortController, close: () => void) => void, string]>([
-  ['close()', (_, close) => close(), 'over'],
+  ['close()', (_, close) => close(), 'Cannot go on'],
   ['the signal', (controller) => controller.abort(new Error('enough')), 'enough'],
 ])('%s ends it in any state, once, and what is under way rejects', async (_, end, reason) => {
   for (const when of ['idle', 'starting', 'running'] as const) {
@@ -95,7 +121,7 @@ test('close() waits for the work in progress and for the work of its own end, fo
   const work = new Outcome<void>();
   const shutdown = new Outcome<void>();
   const calls: string[] = [];
-  const lifecycle: Lifecycle = subject({
+  const lifecycle: Subject = subject({
     run: () => void lifecycle.lifetime.track(work.promise),
     end: () => {
       calls.push('end');

@@ -1,20 +1,19 @@
 /**
- * The base of every long-lived class, in which start, close, state, status, events and telemetry work the same way.
+ * The base of every long-lived class, in which state, status, events and telemetry work the same way.
  */
 
-import { EventEmitter } from 'eventemitter3';
+import type { EventEmitter } from 'eventemitter3';
 
 import { inspect } from '../ports/builtins.js';
 import type { Clock } from '../ports/clock.js';
-import { ClosedError, errorCodeOf, ListenerError } from '../errors/errors.js';
+import { errorCodeOf, ListenerError } from '../errors/errors.js';
 import { redactError, ResilientError } from '../errors/resilient-error.js';
-import { Lifecycle, type LifecycleState } from './lifecycle.js';
+import { Lifecycle } from './lifecycle.js';
 import { ListenerGuards, listenerOf, warnOf } from './listener-guards.js';
 import type { StatusDescription, Verdict } from '../telemetry/status-description.js';
 import type { ComponentHandle } from '../telemetry/telemetry-messages.js';
 import { defineTelemetry } from '../telemetry/telemetry-definitions.js';
 import type { PointName } from '../telemetry/telemetry-points.js';
-import type { Lifetime } from './lifetime.js';
 import {
   addRunning,
   isObserved,
@@ -111,7 +110,7 @@ export function asPart<Events extends ComponentEvents>(
 export abstract class Component<
   Events extends ComponentEvents,
   Status extends ComponentStatus,
-> extends EventEmitter<Events> {
+> extends Lifecycle<Events> {
   // These methods do not exist. With the declarations, TypeScript accepts a component where a function of Node.js takes
   // an emitter, such as `once()` and `on()` of `node:events`, which call none of them.
   /** @internal */
@@ -131,7 +130,6 @@ export abstract class Component<
   readonly kind: string;
   readonly #clock: Clock;
   readonly #description: StatusDescription<Status>;
-  readonly #lifecycle: Lifecycle;
   readonly #guards = new ListenerGuards((event, thrown) => this.#listenerFailed(event, thrown));
   /**
    * What telemetry sees: the name, the status and what it means, nothing else. Created when the component starts or
@@ -143,40 +141,12 @@ export abstract class Component<
   readonly #unheard = new UnheardEvents();
 
   protected constructor({ name, kind, signal, clock, description = {} }: ComponentOptions<Status>) {
-    super();
+    super(signal);
     this.name = name;
     this.kind = kind;
     this.#clock = clock;
     this.#description = description;
     if (description.telemetry) defineTelemetry(kind, description.telemetry);
-    this.#lifecycle = new Lifecycle(signal, {
-      onStart: () => this.onStart(),
-      onRunning: () => this.onRunning(),
-      onClose: () => this.onClose(),
-      announce: (phase) => this.announce(phase),
-      closedError: () => new ClosedError(`Cannot ${this.purpose}: it was closed`),
-    });
-  }
-
-  /**
-   * Starts the component. A second call returns the same promise; after a failure it can be called again. Until it
-   * settles, it keeps the process alive.
-   * @throws {ClosedError} (rejects) after or during `close()`; the signal's reason when that has aborted.
-   */
-  start(): Promise<void> {
-    return this.#lifecycle.start();
-  }
-
-  /**
-   * Closes the component. When the promise resolves, no timer, handle or listener is left, and no more events are
-   * emitted. May be called more than once, before `start()` and from within a listener. Never rejects.
-   */
-  close(): Promise<void> {
-    return this.#lifecycle.close();
-  }
-
-  [Symbol.asyncDispose](): Promise<void> {
-    return this.close();
   }
 
   /** The current status. Plain data without contents, tokens or secrets. */
@@ -240,41 +210,12 @@ export abstract class Component<
     return isHeard;
   }
 
-  /** Completes "Cannot …" for calls after `close()`, for example `watch "/etc/policy"`. */
-  protected abstract get purpose(): string;
-
   /** The secrets to remove from the error of a listener that failed. */
   protected get secrets(): readonly string[] {
     return [];
   }
 
-  /** Ends when the component is closed, before `onClose()`. */
-  protected get lifetime(): Lifetime {
-    return this.#lifecycle.lifetime;
-  }
-
-  /** The state of the lifecycle; `state` may be more specific. */
-  protected get lifecycleState(): LifecycleState {
-    return this.#lifecycle.state;
-  }
-
-  /** @throws {ClosedError} once closed; the signal's reason when that has aborted. */
-  protected throwIfClosed(): void {
-    this.#lifecycle.throwIfClosed();
-  }
-
-  /** For this and the next two, see `LifecycleHooks`. */
-  protected onStart(): Promise<unknown> {
-    return Promise.resolve();
-  }
-
-  protected onRunning(): void | Promise<void> {}
-
-  protected onClose(): unknown {
-    return undefined;
-  }
-
-  protected announce(phase: 'start' | 'close'): void {
+  protected override announce(phase: 'start' | 'close'): void {
     this.#removeRunning?.();
     this.#removeRunning = phase === 'start' ? addRunning(this.#telemetryHandle) : undefined;
     if (isObserved(phase)) this.#publish(phase);
@@ -291,7 +232,7 @@ export abstract class Component<
 
   /** `dispatch()` for an event that every subclass has, whatever others `Events` has. */
   protected tell(event: string, ...args: readonly unknown[]): void {
-    if (this.#lifecycle.state !== 'closed') (this as Untyped).emit(event, ...args);
+    if (this.lifecycleState !== 'closed') (this as Untyped).emit(event, ...args);
   }
 
   /** The object from which the telemetry message of an event is built; by default the payload. */

@@ -1,5 +1,5 @@
 /**
- * The start and the end of every component.
+ * The start and the end of every component, which is an emitter of events.
  *
  * | state      | `start()`              | `onStart()` succeeds | it fails          | `close()`, the signal aborts |
  * |------------|------------------------|----------------------|-------------------|------------------------------|
@@ -11,6 +11,9 @@
  * If `onRunning()` fails, `start()` rejects, too. When the component is closed, a pending `start()` rejects at once. A
  * listener is added to the signal only between start and end; before the start, only its state is read.
  */
+import { EventEmitter } from 'eventemitter3';
+
+import { ClosedError } from '../errors/errors.js';
 import { onAbort } from '../scheduling/abort.js';
 import { holdProcess } from '../scheduling/event-loop.js';
 import { begin } from '../scheduling/outcome.js';
@@ -20,7 +23,9 @@ import { Lifetime } from './lifetime.js';
 export type LifecycleState = 'idle' | 'starting' | 'running' | 'closed';
 
 /** Starts a component. If that fails, closes it and rejects. */
-export async function startOrClose<C extends Pick<Lifecycle, 'start' | 'close'>>(component: C): Promise<C> {
+export async function startOrClose<C extends Pick<Lifecycle<object>, 'start' | 'close'>>(
+  component: C,
+): Promise<C> {
   try {
     await component.start();
   } catch (error) {
@@ -30,40 +35,30 @@ export async function startOrClose<C extends Pick<Lifecycle, 'start' | 'close'>>
   return component;
 }
 
-export interface LifecycleHooks {
-  /** Acquires resources. If it rejects, or succeeds after the end, it must release them itself. */
-  onStart(): Promise<unknown>;
-  /**
-   * Begins the work; `start()` waits for it. If it rejects, it must have released everything, including the resources
-   * of `onStart()`, which the next start acquires again.
-   */
-  onRunning(): void | Promise<void>;
-  /** Releases everything. Called once, synchronously, right after the lifetime has ended; must not reject. */
-  onClose(): unknown;
-  /** Called when the component is running, and when it no longer is. */
-  announce(phase: 'start' | 'close'): void;
-  closedError(): Error;
-}
-
-export class Lifecycle {
+/** A subclass says what happens at its start and at its end. */
+export abstract class Lifecycle<Events extends object> extends EventEmitter<Events> {
   /** Ends when the component is closed, before `onClose()`. */
-  readonly lifetime = new Lifetime();
+  protected readonly lifetime = new Lifetime();
   /** Closes the component when it aborts; listened to only between start and end. */
   readonly #signal: AbortSignal | undefined;
-  readonly #hooks: LifecycleHooks;
   #state: LifecycleState = 'idle';
   #unlisten: (() => void) | undefined;
   #started: Promise<void> | undefined;
   #closed: Promise<void> | undefined;
 
-  constructor(signal: AbortSignal | undefined, hooks: LifecycleHooks) {
+  protected constructor(signal: AbortSignal | undefined) {
+    super();
     this.#signal = signal;
-    this.#hooks = hooks;
   }
 
+  /**
+   * Starts the component. A second call returns the same promise; after a failure it can be called again. Until it
+   * settles, it keeps the process alive.
+   * @throws {ClosedError} (rejects) after or during `close()`; the signal's reason when that has aborted.
+   */
   start(): Promise<void> {
     if (this.#signal?.aborted) void this.close();
-    if (this.state === 'closed') return Promise.reject(this.#reasonOfEnd);
+    if (this.lifecycleState === 'closed') return Promise.reject(this.#reasonOfEnd);
     if (this.#started) return this.#started;
     return begin(
       (started) => (this.#started = started),
@@ -71,6 +66,10 @@ export class Lifecycle {
     );
   }
 
+  /**
+   * Closes the component. When the promise resolves, no timer, handle or listener is left, and no more events are
+   * emitted. May be called more than once, before `start()` and from within a listener. Never rejects.
+   */
   close(): Promise<void> {
     return (
       this.#closed ??
@@ -81,17 +80,45 @@ export class Lifecycle {
     );
   }
 
-  get state(): LifecycleState {
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close();
+  }
+
+  /** The state of the lifecycle; `state` may be more specific. */
+  protected get lifecycleState(): LifecycleState {
     return this.#signal?.aborted ? 'closed' : this.#state;
   }
 
   /** @throws {ClosedError} once closed; the signal's reason when that has aborted. */
-  throwIfClosed(): void {
-    if (this.state === 'closed') throw this.#reasonOfEnd;
+  protected throwIfClosed(): void {
+    if (this.lifecycleState === 'closed') throw this.#reasonOfEnd;
   }
 
+  /** Completes "Cannot …" for calls after `close()`, for example `watch "/etc/policy"`. */
+  protected abstract get purpose(): string;
+
+  /** Acquires resources. If it rejects, or succeeds after the end, it must release them itself. */
+  protected onStart(): Promise<unknown> {
+    return Promise.resolve();
+  }
+
+  /**
+   * Begins the work; `start()` waits for it. If it rejects, it must have released everything, including the resources
+   * of `onStart()`, which the next start acquires again.
+   */
+  protected onRunning(): void | Promise<void> {}
+
+  /** Releases everything. Called once, synchronously, right after the lifetime has ended; must not reject. */
+  protected onClose(): unknown {
+    return undefined;
+  }
+
+  /** Called when the component is running, and when it no longer is. */
+  protected abstract announce(phase: 'start' | 'close'): void;
+
   get #reasonOfEnd(): Error {
-    return this.#signal?.aborted ? (this.#signal.reason as Error) : this.#hooks.closedError();
+    if (this.#signal?.aborted) return this.#signal.reason as Error;
+    return new ClosedError(`Cannot ${this.purpose}: it was closed`);
   }
 
   async #start(): Promise<void> {
@@ -99,15 +126,15 @@ export class Lifecycle {
     const release = holdProcess();
     this.#unlisten = onAbort(this.#signal, () => void this.close());
     try {
-      await this.lifetime.untilEnd(this.#hooks.onStart());
+      await this.lifetime.untilEnd(this.onStart());
       this.throwIfClosed();
       this.#state = 'running';
-      this.#hooks.announce('start');
-      await this.lifetime.untilEnd(this.#hooks.onRunning());
+      this.announce('start');
+      await this.lifetime.untilEnd(this.onRunning());
       this.throwIfClosed();
     } catch (error) {
       this.throwIfClosed();
-      if (this.#state === 'running') this.#hooks.announce('close');
+      if (this.#state === 'running') this.announce('close');
       this.#state = 'idle';
       this.#started = undefined;
       this.#unlisten();
@@ -121,7 +148,7 @@ export class Lifecycle {
     this.#state = 'closed';
     this.#unlisten?.();
     const released = this.lifetime.end(this.#reasonOfEnd);
-    this.#hooks.announce('close');
-    await Promise.all([released, this.#hooks.onClose()]);
+    this.announce('close');
+    await Promise.all([released, this.onClose()]);
   }
 }
