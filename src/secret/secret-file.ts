@@ -1,6 +1,6 @@
 import { inspect, isUtf8 } from '../core/ports/builtins.js';
 import { SecretError } from './secret-error.js';
-import { checkPath, divideOptions, matching } from '../core/options/options.js';
+import { checkPath, divideOptions, flag, oneOf, optional } from '../core/options/options.js';
 import { utf16In, withoutLineEnds } from '../fs/read-file.js';
 import { FileSnapshot, type Snapshot } from '../fs/snapshot.js';
 import {
@@ -38,13 +38,11 @@ export interface SecretFileOptions extends WatchedValueOptions, SecretFormat {
   readonly parse?: TextParser | undefined;
 }
 
-const ENCODINGS: readonly unknown[] = ['utf8', 'latin1', 'base64', 'hex'];
+const ENCODINGS: readonly SecretEncoding[] = ['utf8', 'latin1', 'base64', 'hex'];
 
 const SECRET_FORMAT = {
-  trim: matching<boolean | undefined>(undefined, 'a boolean', (value) => typeof value === 'boolean'),
-  encoding: matching<SecretEncoding>('utf8', 'one of "utf8", "latin1", "base64", "hex"', (value) =>
-    ENCODINGS.includes(value),
-  ),
+  trim: optional(flag(true)),
+  encoding: oneOf<SecretEncoding>('utf8', ENCODINGS),
 };
 
 /** The names of `SecretFileOptions` but for `parse`, for classes that pass them on. */

@@ -1,7 +1,7 @@
 import type * as openTelemetry from '@opentelemetry/api';
 import type { MeterProvider, TracerProvider } from '@opentelemetry/api';
 
-import { matching, port, resolveOptions } from '../core/options/options.js';
+import { matching, port, required, resolveOptions } from '../core/options/options.js';
 import { processState } from '../core/process-state.js';
 import { recordMetrics } from './otel-metrics.js';
 import { recordSpans } from './otel-spans.js';
@@ -27,9 +27,9 @@ const isApi = (value: unknown): boolean =>
   );
 
 const OPTIONS = {
-  api: matching<typeof openTelemetry | undefined>(undefined, API, isApi),
-  meterProvider: port<MeterProvider>(undefined as never, 'getMeter'),
-  tracerProvider: port<TracerProvider>(undefined as never, 'getTracer'),
+  api: required(matching<typeof openTelemetry | undefined>(undefined, API, isApi)),
+  meterProvider: port<MeterProvider | undefined>(undefined, 'getMeter'),
+  tracerProvider: port<TracerProvider | undefined>(undefined, 'getTracer'),
 };
 
 /** The meter providers that record the metrics. A second recorder would count everything twice. */
@@ -47,9 +47,8 @@ const recording = processState('meters', () => new WeakSet<MeterProvider>());
  */
 export function instrument(options: InstrumentOptions): Subscription {
   const { api, meterProvider, tracerProvider } = resolveOptions('instrument', options, OPTIONS);
-  if (!api) throw new TypeError(`instrument: option "api" must be ${API}, got undefined`);
-  const meters = (meterProvider as MeterProvider | undefined) ?? api.metrics.getMeterProvider();
-  const tracers = (tracerProvider as TracerProvider | undefined) ?? api.trace;
+  const meters = meterProvider ?? api.metrics.getMeterProvider();
+  const tracers = tracerProvider ?? api.trace;
   if (recording().has(meters)) {
     throw new TypeError(
       'instrument: the meter provider has these metrics already; close() the earlier subscription or use another provider',

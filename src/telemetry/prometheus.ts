@@ -1,7 +1,7 @@
 import type * as promClient from 'prom-client';
 import type { Gauge, Registry } from 'prom-client';
 
-import { hasMethods, matching, resolveOptions } from '../core/options/options.js';
+import { matching, port, required, resolveOptions } from '../core/options/options.js';
 import { METRICS, prometheusName, SECONDS_BUCKETS, type Sample } from './metrics.js';
 import type { Subscription } from './observe.js';
 import { Recorder } from './recorder.js';
@@ -22,12 +22,8 @@ const isClient = (value: unknown): boolean =>
   );
 
 const OPTIONS = {
-  client: matching<typeof promClient | undefined>(undefined, CLIENT, isClient),
-  registry: matching<Registry | undefined>(
-    undefined,
-    'an object with registerMetric, getSingleMetric, removeSingleMetric',
-    (value) => hasMethods(value, ['registerMetric', 'getSingleMetric', 'removeSingleMetric']),
-  ),
+  client: required(matching<typeof promClient | undefined>(undefined, CLIENT, isClient)),
+  registry: port<Registry | undefined>(undefined, 'registerMetric', 'getSingleMetric', 'removeSingleMetric'),
 };
 
 /**
@@ -41,7 +37,12 @@ const OPTIONS = {
  * @throws {TypeError} for a wrong option, or a registry that already has these metrics.
  */
 export function collectMetrics(options: CollectMetricsOptions): Subscription {
-  const { client, registry } = checked(options);
+  const { client, registry = client.register } = resolveOptions('collectMetrics', options, OPTIONS);
+  if (registry.getSingleMetric(prometheusName('changes', METRICS.changes))) {
+    throw new TypeError(
+      'collectMetrics: the registry already has these metrics; close() the earlier subscription or use another registry',
+    );
+  }
   const registers = [registry];
   const own = new Map<string, unknown>();
   const recorder = new Recorder({
@@ -74,16 +75,4 @@ function collecting(samples: () => Sample[]) {
     this.reset();
     for (const { labels, value } of samples()) this.set(labels, value);
   };
-}
-
-function checked(options: CollectMetricsOptions): { client: typeof promClient; registry: Registry } {
-  const { client, registry } = resolveOptions('collectMetrics', options, OPTIONS);
-  if (!client) throw new TypeError(`collectMetrics: option "client" must be ${CLIENT}, got undefined`);
-  const register = registry ?? client.register;
-  if (register.getSingleMetric(prometheusName('changes', METRICS.changes))) {
-    throw new TypeError(
-      'collectMetrics: the registry already has these metrics; close() the earlier subscription or use another registry',
-    );
-  }
-  return { client, registry: register };
 }

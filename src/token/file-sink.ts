@@ -1,4 +1,4 @@
-import { checkPath, matching, resolveOptions } from '../core/options/options.js';
+import { callback, checkPath, resolveOptions } from '../core/options/options.js';
 import { atomicWriteFile } from '../write/atomic-write-file.js';
 import { PRIVATE_MODE } from '../write/file-attributes.js';
 import { OPTIONS, type AtomicWriteFileOptions } from '../write/write-options.js';
@@ -19,11 +19,7 @@ export const SINK_OPTIONS = { ...others, mode: { ...mode, fallback: PRIVATE_MODE
 
 const FILE_SINK_OPTIONS = {
   ...SINK_OPTIONS,
-  render: matching<FileSinkOptions['render']>(
-    undefined,
-    'a function',
-    (value) => typeof value === 'function',
-  ),
+  render: callback<NonNullable<FileSinkOptions['render']>>(({ value }) => value),
 };
 
 /**
@@ -35,8 +31,7 @@ export function fileSink(path: string | URL, options?: FileSinkOptions): TokenSi
   const file = checkPath('fileSink', 'path', path);
   const { render, ...write } = resolveOptions('fileSink', options, FILE_SINK_OPTIONS);
   const sink: TokenSink = async (token, { signal }) => {
-    const text = render ? await render(token) : token.value;
-    await atomicWriteFile(file, text, { ...write, signal });
+    await atomicWriteFile(file, await render(token), { ...write, signal });
   };
   // Shown in `status()` and events.
   return Object.defineProperty(sink, 'name', { value: file });
