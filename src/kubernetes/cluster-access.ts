@@ -5,7 +5,7 @@ import { createSecureContext } from 'node:tls';
 import type * as clientNode from '@kubernetes/client-node';
 import type { KubeConfig, User } from '@kubernetes/client-node';
 
-import { KubernetesError, NotInPodError } from './kubernetes-error.js';
+import { kubeconfigError, NotInPodError } from './kubernetes-error.js';
 import {
   checkPath,
   fileSystem,
@@ -270,11 +270,8 @@ async function usableCluster(
  * @throws {KubernetesError} `ERR_KUBECONFIG`.
  */
 export async function readCertificates(path: string, ports: ReadingPorts): Promise<string> {
-  const bytes = await readFile(
-    path,
-    LARGEST_BYTES,
-    ports,
-    (why, cause) => new KubernetesError('ERR_KUBECONFIG', `Cannot read the CA in ${path}: ${why}`, { cause }),
+  const bytes = await readFile(path, LARGEST_BYTES, ports, (why, cause) =>
+    kubeconfigError(`Cannot read the CA in ${path}: ${why}`, cause),
   );
   return checkCertificates(bytes, path);
 }

@@ -6,7 +6,7 @@ import type * as clientNode from '@kubernetes/client-node';
 import { isNonEmptyString, isPlainObject } from '../core/options/options.js';
 import { readFileIfAny } from '../fs/read-file.js';
 import type { ReadingPorts } from '../fs/stable-read.js';
-import { KubernetesError } from './kubernetes-error.js';
+import { kubeconfigError, type KubernetesError } from './kubernetes-error.js';
 
 /** Kubeconfigs, bundles and keys have some KiB. */
 export const LARGEST_BYTES = 4 * 1024 * 1024;
@@ -189,5 +189,5 @@ function defined<T extends object>(fields: T): { [K in keyof T]?: Exclude<T[K], 
 }
 
 export function unusable(name: string, why: string, cause?: unknown): KubernetesError {
-  return new KubernetesError('ERR_KUBECONFIG', `Cannot use ${name}: ${why}`, { cause });
+  return kubeconfigError(`Cannot use ${name}: ${why}`, cause);
 }

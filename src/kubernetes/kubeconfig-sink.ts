@@ -16,7 +16,7 @@ import type { ServiceAccountToken } from '../token/token.js';
 import { readCertificates } from './cluster-access.js';
 import { checkCertificates, KUBECONFIG_OPTIONS, renderKubeconfig } from './kubeconfig.js';
 import type { KubeconfigOptions } from './kubeconfig.js';
-import { KubernetesError } from './kubernetes-error.js';
+import { kubeconfigError } from './kubernetes-error.js';
 import { LARGEST_BYTES } from './kubeconfig-file.js';
 import { mergeKubeconfig } from './merge-kubeconfig.js';
 
@@ -69,10 +69,9 @@ export function kubeconfigSink(options: KubeconfigSinkOptions): TokenSink {
     const current = caFile === undefined ? caData : await readCertificates(caFile, ports);
     const own = renderKubeconfig({ ...names, caData: current, token: token.value });
     if (!merge) return own;
-    const existing = await readFileIfAny(path, LARGEST_BYTES, ports, (why, cause) => {
-      const message = `Nothing can be added to the kubeconfig ${path}: ${why}`;
-      return new KubernetesError('ERR_KUBECONFIG', message, { cause });
-    });
+    const existing = await readFileIfAny(path, LARGEST_BYTES, ports, (why, cause) =>
+      kubeconfigError(`Nothing can be added to the kubeconfig ${path}: ${why}`, cause),
+    );
     return mergeKubeconfig(existing?.toString('utf8') ?? '', own, path);
   };
   const sink = fileSink(path, { ...write, render });
@@ -122,7 +121,6 @@ function bytesOfCa(path: string): Buffer | undefined {
     return file.size <= LARGEST_BYTES ? nodeFileSystem.readFileSync(path) : undefined;
   } catch (cause) {
     if (errnoOf(cause) === 'ENOENT') return undefined;
-    const message = `Cannot read the CA in ${path}: ${(cause as Error).message}`;
-    throw new KubernetesError('ERR_KUBECONFIG', message, { cause });
+    throw kubeconfigError(`Cannot read the CA in ${path}: ${(cause as Error).message}`, cause);
   }
 }

@@ -1,6 +1,6 @@
 import { X509Certificate } from 'node:crypto';
 
-import { KubernetesError } from './kubernetes-error.js';
+import { kubeconfigError } from './kubernetes-error.js';
 import { isNonEmptyString, matching, required, resolveOptions } from '../core/options/options.js';
 
 /** The address of a cluster, and the credentials for it. */
@@ -68,7 +68,9 @@ export function renderKubeconfig(options: KubeconfigOptions): string {
     `- name: ${quote(clusterName)}`,
     '  cluster:',
     `    server: ${quote(server)}`,
-    ...(caText === undefined ? [] : [`    certificate-authority-data: ${base64(caText)}`]),
+    ...(caText === undefined
+      ? []
+      : [`    certificate-authority-data: ${Buffer.from(caText).toString('base64')}`]),
     ...(tlsServerName === undefined ? [] : [`    tls-server-name: ${quote(tlsServerName)}`]),
     'users:',
     `- name: ${quote(user)}`,
@@ -97,8 +99,7 @@ export function checkCertificates(pem: string | Uint8Array, where: string): stri
   const certificates = bundle.match(CERTIFICATE) ?? [];
   const begun = bundle.match(/-----BEGIN /g) ?? [];
   if (certificates.length === 0 || certificates.length !== begun.length) {
-    throw new KubernetesError(
-      'ERR_KUBECONFIG',
+    throw kubeconfigError(
       `The CA in ${where} is not a bundle of PEM certificates (${certificates.length} found in ${bundle.length} characters)`,
     );
   }
@@ -106,8 +107,7 @@ export function checkCertificates(pem: string | Uint8Array, where: string): stri
     try {
       new X509Certificate(certificate);
     } catch (cause) {
-      const message = `Certificate ${index + 1} of the CA in ${where} cannot be parsed`;
-      throw new KubernetesError('ERR_KUBECONFIG', message, { cause });
+      throw kubeconfigError(`Certificate ${index + 1} of the CA in ${where} cannot be parsed`, cause);
     }
   });
   return bundle;
@@ -125,8 +125,4 @@ function quote(value: string): string {
     /[\u007f-\u009f\u2028\u2029\ufeff\ufffe\uffff]/g,
     (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`,
   );
-}
-
-function base64(value: string): string {
-  return Buffer.from(value).toString('base64');
 }

@@ -6,6 +6,11 @@ export class KubernetesError extends CodedError<'KubernetesError'> {
 }
 recognize(KubernetesError, 'KubernetesError');
 
+/** A kubeconfig, or what it names, cannot be used. */
+export function kubeconfigError(message: string, cause?: unknown): KubernetesError {
+  return new KubernetesError('ERR_KUBECONFIG', message, { cause });
+}
+
 /** There is no API server in the environment of the process, which does not change: no attempt will succeed. */
 export class NotInPodError extends KubernetesError {
   constructor(message: string) {

@@ -3,7 +3,7 @@ import type { Document, Scalar, YAMLMap, YAMLSeq } from 'yaml';
 
 import { loadYaml } from '../core/errors/yaml-package.js';
 import { isNonEmptyString } from '../core/options/options.js';
-import { KubernetesError } from './kubernetes-error.js';
+import { kubeconfigError, type KubernetesError } from './kubernetes-error.js';
 
 type Yaml = Awaited<ReturnType<typeof loadYaml>>;
 
@@ -152,6 +152,5 @@ function notList(path: string, name: string): KubernetesError {
 }
 
 function unusable(path: string, why: string): KubernetesError {
-  const message = `Nothing can be added to the kubeconfig ${path}: ${why}; it was not changed`;
-  return new KubernetesError('ERR_KUBECONFIG', message);
+  return kubeconfigError(`Nothing can be added to the kubeconfig ${path}: ${why}; it was not changed`);
 }

@@ -2,7 +2,7 @@ import type { RequestOptions } from 'node:https';
 
 import type { KubeConfig, User } from '@kubernetes/client-node';
 
-import { KubernetesError } from './kubernetes-error.js';
+import { kubeconfigError } from './kubernetes-error.js';
 import { poolConnections } from './connection-pool.js';
 import { describe, divideOptions, hasMethods, isPath, matching } from '../core/options/options.js';
 import { TOKEN_FILE_OPTION_NAMES, TokenFile, type TokenFileOptions } from '../token/token-file.js';
@@ -85,13 +85,10 @@ export function withTokenFile(kubeConfig: KubeConfig, options?: WithTokenFileOpt
   }
   const { own, rest: others } = divideOptions('withTokenFile', options, OPTIONS, TOKEN_FILE_OPTION_NAMES);
   const user = kubeConfig.getCurrentUser();
-  if (!user) throw new KubernetesError('ERR_KUBECONFIG', 'The kubeconfig has no current user');
+  if (!user) throw kubeconfigError('The kubeconfig has no current user');
   const tokenFile = own.path ?? tokenFileOf(user);
   if (tokenFile === undefined) {
-    throw new KubernetesError(
-      'ERR_KUBECONFIG',
-      `The user "${user.name}" has no token file: set the option "path"`,
-    );
+    throw kubeconfigError(`The user "${user.name}" has no token file: set the option "path"`);
   }
   const auth = new TokenFileAuth(user.name, new TokenFile(tokenFile, others), poolConnections(kubeConfig));
   const rest = Object.entries(user).filter(([key]) => !OTHER_WAYS.includes(key));

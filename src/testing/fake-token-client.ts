@@ -1,5 +1,7 @@
 import { TokenError } from '../core/errors/token-error.js';
 import { kubernetesTime, systemClock, type Clock } from '../core/ports/clock.js';
+import { untilAborted } from '../core/scheduling/abort.js';
+import { sleep } from '../core/scheduling/sleep.js';
 import type { TokenAnswer, TokenClient, TokenRequest } from '../core/ports/token-client.js';
 import { mintTestToken } from './jwt.js';
 
@@ -30,11 +32,13 @@ export class FakeTokenClient implements TokenClient {
   skewMs = 0;
   /** Every request so far, with the time when it arrived, epoch ms. */
   readonly requests: (TokenRequest & { readonly at: number })[] = [];
+  /** The number of requests in progress. */
+  inFlight = 0;
+  /** The maximum number of requests that were in progress at once. */
+  mostInFlight = 0;
   readonly #clock: Clock;
   readonly #steps: TokenStep[] = [];
   #valid = new Set<string>();
-  #inFlight = 0;
-  #mostInFlight = 0;
 
   constructor({ clock = systemClock }: { readonly clock?: Clock } = {}) {
     this.#clock = clock;
@@ -48,16 +52,6 @@ export class FakeTokenClient implements TokenClient {
   /** The error of a server without a TokenRequest API. */
   static unsupported(): TokenError {
     return new TokenError('ERR_TOKEN_UNSUPPORTED', 'The server has no serviceaccounts/token');
-  }
-
-  /** The number of requests in progress. */
-  get inFlight(): number {
-    return this.#inFlight;
-  }
-
-  /** The maximum number of requests that were in progress at once. */
-  get mostInFlight(): number {
-    return this.#mostInFlight;
   }
 
   /** Scripts the next requests, one step for each. */
@@ -88,27 +82,16 @@ export class FakeTokenClient implements TokenClient {
   async requestToken(request: TokenRequest, { signal }: { signal: AbortSignal }): Promise<TokenAnswer> {
     this.requests.push({ ...request, at: this.#clock.now() });
     const { delayMs = 0, error, answer } = this.#steps.shift() ?? this.otherwise;
-    this.#inFlight += 1;
-    this.#mostInFlight = Math.max(this.#mostInFlight, this.#inFlight);
+    this.inFlight += 1;
+    this.mostInFlight = Math.max(this.mostInFlight, this.inFlight);
     try {
-      if (delayMs > 0) await this.#delay(delayMs, signal);
+      if (delayMs === Infinity) await untilAborted(new Promise(() => {}), signal);
+      else if (delayMs > 0) await sleep(this.#clock, delayMs, { signal });
       if (error !== undefined) throw error as Error;
       if (answer !== undefined) return answer as TokenAnswer;
       return this.mint(request.expirationSeconds, request.audiences);
     } finally {
-      this.#inFlight -= 1;
+      this.inFlight -= 1;
     }
-  }
-
-  #delay(delayMs: number, signal: AbortSignal): Promise<void> {
-    return new Promise((resolve, reject) => {
-      const timer = Number.isFinite(delayMs) ? this.#clock.schedule(resolve, delayMs) : undefined;
-      const onAbort = (): void => {
-        timer?.cancel();
-        reject(signal.reason as Error);
-      };
-      if (signal.aborted) onAbort();
-      else signal.addEventListener('abort', onAbort, { once: true });
-    });
   }
 }

@@ -20,9 +20,11 @@ import type {
 export class ScriptedBackend implements WatchBackend {
   readonly name: string;
   readonly #live = new Map<WatchSubscription, HintSink>();
-  #directories: readonly WatchedDirectory[] = [];
+  /** The number of subscriptions so far. */
+  subscribed = 0;
+  /** The directories that were last set. */
+  directories: readonly WatchedDirectory[] = [];
   #failures: unknown[] = [];
-  #subscribed = 0;
 
   constructor(name = 'scripted') {
     this.name = name;
@@ -31,16 +33,6 @@ export class ScriptedBackend implements WatchBackend {
   /** The number of open subscriptions. */
   get subscriptions(): number {
     return this.#live.size;
-  }
-
-  /** The number of subscriptions so far. */
-  get subscribed(): number {
-    return this.#subscribed;
-  }
-
-  /** The directories that were last set. */
-  get directories(): readonly WatchedDirectory[] {
-    return this.#directories;
   }
 
   /** Sends every subscriber a hint, about `path` (absolute) or about anything. */
@@ -65,11 +57,11 @@ export class ScriptedBackend implements WatchBackend {
 
   subscribe(sink: HintSink): WatchSubscription {
     if (this.#failures.length > 0) throw this.#failures.shift();
-    this.#subscribed += 1;
+    this.subscribed += 1;
     let known = new Set<string>();
     const subscription: WatchSubscription = {
       setDirectories: (directories) => {
-        this.#directories = directories;
+        this.directories = directories;
         const keyOf = ({ identity, path }: WatchedDirectory): string => `${identity} ${path}`;
         const opened = directories.filter((directory) => !known.has(keyOf(directory)));
         known = new Set(directories.map(keyOf));
