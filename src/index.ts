@@ -17,7 +17,6 @@ export { PackageError } from './core/errors/package-error.js';
 export { ResilientError } from './core/errors/resilient-error.js';
 export { TokenError } from './core/errors/token-error.js';
 export { TargetError } from './fs/target-error.js';
-export { SecretError } from './secret/secret-error.js';
 export { WriteError } from './write/write-error.js';
 export { fetchWithToken, type FetchWithTokenOptions, type TokenSource } from './token/fetch-with-token.js';
 export { fileSink, type FileSinkOptions } from './token/file-sink.js';
@@ -79,7 +78,7 @@ export {
   type Credentials,
 } from './secret/credentials.js';
 export { retryLogin, type RetryLoginOptions } from './secret/retry-login.js';
-export { SecretFile, type Secret, type SecretFileOptions } from './secret/secret-file.js';
+export { SecretError, SecretFile, type Secret, type SecretFileOptions } from './secret/secret-file.js';
 export type { WatchedValueEvents, WatchedValueOptions, WatchedValueStatus } from './watch/watched-value.js';
 export type { Parsing, TextParser } from './watch/run-parser.js';
 export type { Durability } from './write/calls.js';

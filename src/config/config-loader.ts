@@ -46,13 +46,21 @@ import { invalid, listed, problemAt } from './problems.js';
 import { acceptPending, RevertedSources } from './acceptance.js';
 import { LoadedSource, type ReadOutcome, type SourcePorts } from './loaded-source.js';
 import { faultOf } from './trial.js';
-import { selectionListener, type SelectOptions } from './selection.js';
+import { selectionListener, type Selection, type SelectOptions } from './selection.js';
 import { unmatchedVariables } from './unmatched-variables.js';
 import { UpdateSchedule } from './update-schedule.js';
 import { validateLayers, type ConfigValidator, type ValidationOptions, type Verdict } from './validation.js';
 
 /** The result of a load or an update, for telemetry. */
 type ReloadResult = 'accepted' | 'unchanged' | 'rejected';
+
+/** The configuration in use. */
+interface Current<T> {
+  readonly config: T;
+  readonly at: number;
+  readonly layers: readonly Layer[];
+  digest?: string;
+}
 
 /** What has become of pending values. */
 interface Accepted {
@@ -85,8 +93,7 @@ export class ConfigLoader<T = ConfigMap> extends Component<ConfigLoaderEvents<T>
   readonly #given: readonly LoadedSource[];
   readonly #updates: UpdateSchedule;
   readonly #validation: ValidationOptions<T>;
-  #current: { readonly config: T; readonly at: number; readonly layers: readonly Layer[] } | undefined;
-  #digest: { readonly of: readonly Layer[]; readonly text: string } | undefined;
+  #current: Current<T> | undefined;
   readonly #reverted = new RevertedSources();
   #reloadedAt: number | null = null;
   #changes = 0;
@@ -185,11 +192,6 @@ export class ConfigLoader<T = ConfigMap> extends Component<ConfigLoaderEvents<T>
     throw new ClosedError(`Cannot check the configuration: the loader is ${this.lifecycleState}`);
   }
 
-  /** Resolves when no update is in progress. An update that waits for `settleMs` has not begun. */
-  idle(): Promise<void> {
-    return this.#updates.idle();
-  }
-
   /**
    * Calls `listener` after each change of the selection, compared deeply; with `immediate`, also with the first one.
    * Returns a function that removes the listener. If the selector or the listener throws, the error is emitted as
@@ -207,12 +209,8 @@ export class ConfigLoader<T = ConfigMap> extends Component<ConfigLoaderEvents<T>
     listener: (selected: S, previous: S) => unknown,
     options?: SelectOptions,
   ): () => void {
-    const selection = {
-      selector,
-      listener: listener as (selected: S, previous: S | undefined) => unknown,
-      options,
-    };
-    const listen = selectionListener<T, S>(selection, this.#current, (error) => this.fail(error));
+    const selection = { selector, listener: listener as Selection<T, S>['listener'], options };
+    const listen = selectionListener(selection, this.#current, (error) => this.fail(error));
     // The emitter's types cannot infer a listener's arguments while T is open.
     const onChange = listen as never;
     this.on('change', onChange);
@@ -374,13 +372,11 @@ export class ConfigLoader<T = ConfigMap> extends Component<ConfigLoaderEvents<T>
 
   /** Only if somebody asks: it takes time for many values. */
   #currentDigest(): string | null {
-    const { layers } = this.#current ?? {};
-    if (!layers) return null;
-    if (this.#digest?.of !== layers) {
-      const { values } = mergeLayers(layers, jsonSchemaOf(this.#options.validate));
-      this.#digest = { of: layers, text: digestOf(values) };
-    }
-    return this.#digest.text;
+    const current = this.#current;
+    if (!current) return null;
+    return (current.digest ??= digestOf(
+      mergeLayers(current.layers, jsonSchemaOf(this.#options.validate)).values,
+    ));
   }
 
   /** Makes this the current configuration. Returns false if it is the same as before. */

@@ -20,7 +20,7 @@ import {
   type EnvironmentOptions,
   type VariableOptions,
 } from './environment.js';
-import type { Reading } from './merge.js';
+import type { Naming, Reading } from './merge.js';
 import { configError } from './problems.js';
 import { placesIn, type PlaceOf } from './places.js';
 import { VariableFiles } from './variable-files.js';
@@ -65,15 +65,9 @@ export interface ValuesSource extends CommonSource {
 export type ConfigSource = ProviderSource | EnvironmentSource | ArgumentSource | ValuesSource;
 
 /** Reads a source of any kind. */
-export interface SourceReader {
+export interface SourceReader extends Naming {
   readonly name: string;
   readonly provider?: ConfigProvider;
-  /** Whether its keys match those of lower layers and of the schema regardless of case, dashes and underscores. */
-  readonly ignoresCase: boolean;
-  /** Whether a variable that sets no known key is worth a warning: others share the whole environment. */
-  readonly namesKeys: boolean;
-  /** Whether each name sets one path, so that `HOSTS__0` sets an element of a list. */
-  readonly setsPaths: boolean;
   /** Reads the source. Throws or rejects when it cannot be read or parsed. */
   readonly read: () => SourceReading | Promise<SourceReading>;
 }
@@ -114,6 +108,9 @@ function readerAt(where: string, source: unknown): SourceReader {
   };
   return { ...reader, read };
 }
+
+/** Keys are what they are, and values that are maps stay maps. */
+const AS_WRITTEN: Naming = { ignoresCase: false, namesKeys: false, setsPaths: false };
 
 /** The names of a map's keys, never its values. */
 function shapeOf(source: unknown): string {
@@ -185,15 +182,9 @@ function providerReader(
     return { values, placeOf: placesIn(given), warnings: provider.warnings };
   };
   if (!variables) {
-    return {
-      name,
-      provider,
-      ignoresCase: false,
-      namesKeys: false,
-      // A `VolumeProvider`, of this copy of the library or of another one.
-      setsPaths: hasMethods(provider, ['readFiles']),
-      read: readAll,
-    };
+    // A `VolumeProvider`, of this copy of the library or of another one.
+    const setsPaths = hasMethods(provider, ['readFiles']);
+    return { ...AS_WRITTEN, name, provider, setsPaths, read: readAll };
   }
   const read = async (): Promise<Reading> => {
     const file = await readAll();
@@ -220,7 +211,7 @@ function textsOf(values: ConfigMap, source: string): Readonly<Record<string, str
 function valuesReader({ values, name = 'values' }: ValuesSource): SourceReader {
   const read = async (): Promise<Reading> => ({ values: await copy });
   const copy = markHandled(new Promise<ConfigMap>((resolve) => resolve(configMapOf(values, name))));
-  return { name, ignoresCase: false, namesKeys: false, setsPaths: false, read };
+  return { ...AS_WRITTEN, name, read };
 }
 
 /** The keys of the option `at`; undefined when it is wrong. */

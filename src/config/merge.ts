@@ -15,16 +15,20 @@ export interface Reading {
   readonly warnings?: readonly ConfigWarning[] | undefined;
 }
 
-/** The values of one source, ready to be merged. */
-export interface Layer extends Omit<Reading, 'warnings'> {
-  /** The name of the source. */
-  readonly source: string;
+/** What the names of a source mean. */
+export interface Naming {
   /** Whether its keys match those of lower layers and of the schema regardless of case, dashes and underscores. */
   readonly ignoresCase: boolean;
   /** Whether a name of it that sets no known key is worth a warning: others share the whole environment. */
   readonly namesKeys: boolean;
   /** Whether a map of it with the indexes of a list sets elements of that list; no other map takes the place of a list. */
   readonly setsPaths: boolean;
+}
+
+/** The values of one source, ready to be merged. */
+export interface Layer extends Omit<Reading, 'warnings'>, Naming {
+  /** The name of the source. */
+  readonly source: string;
 }
 
 /** Called with the path of a value that cannot be merged. */

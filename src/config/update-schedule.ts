@@ -60,17 +60,11 @@ export class UpdateSchedule {
 
   /** Reads and validates everything again, after the update in progress. Resolves to false if not allowed. */
   async updateAll(): Promise<boolean> {
-    // Not through `idle()`, which would let all waiting callers through at once.
     while (this.#updating) await this.#updating;
     if (!this.#isOpen) return false;
     for (const source of this.#options.sources) this.#changed.add(source);
     await this.#update(true);
     return true;
-  }
-
-  /** Resolves when no update is in progress. */
-  async idle(): Promise<void> {
-    while (this.#updating) await this.#updating;
   }
 
   #plan(): void {

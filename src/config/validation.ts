@@ -69,19 +69,18 @@ export async function validateLayers<T>(
     problems: await problemsOf(issues, { layers, schema }),
     layers,
   });
-  let late: ConfigError | undefined;
+  const late = new ConfigError('ERR_CONFIG_TIMEOUT', `validate did not return within ${timeoutMs} ms`);
   try {
     const answer = await withDeadline(() => ask(validate, structuredClone(values)), {
       clock,
       timeoutMs,
       signal,
-      late: () =>
-        (late = new ConfigError('ERR_CONFIG_TIMEOUT', `validate did not return within ${timeoutMs} ms`)),
+      late: () => late,
     });
     return 'issues' in answer ? await refuse(answer.issues) : { ...answer, layers };
   } catch (error) {
     if (signal.aborted) throw error;
-    return late && error === late
+    return error === late
       ? { problems: [{ code: late.code, source: NO_SOURCE, message: late.message }], layers }
       : await refuse(thrownIssues(error));
   }

@@ -10,11 +10,11 @@ import {
   resolveOptions,
   type Option,
 } from '../core/options/options.js';
-import { SecretError } from './secret-error.js';
 import type { Snapshot } from '../fs/snapshot.js';
 import {
   MAX_SECRET_BYTES,
   SECRET_OPTION_NAMES,
+  SecretError,
   secretOptions,
   secretText,
   type ResolvedSecretFormat,

@@ -1,5 +1,5 @@
 import { inspect, isUtf8 } from '../core/ports/builtins.js';
-import { SecretError } from './secret-error.js';
+import { CodedError, recognize } from '../core/errors/resilient-error.js';
 import { checkPath, divideOptions, flag, oneOf, optional } from '../core/options/options.js';
 import { utf16In, withoutLineEnds } from '../fs/read-file.js';
 import { FileSnapshot, type Snapshot } from '../fs/snapshot.js';
@@ -10,6 +10,12 @@ import {
   type WatchedValueStatus,
 } from '../watch/watched-value.js';
 import { TEXT_PARSER, TextValues, type TextParser } from '../watch/run-parser.js';
+
+/** A secret on disk cannot be used. The last good value is kept, and watching continues. */
+export class SecretError extends CodedError<'SecretError'> {
+  override readonly name = 'SecretError';
+}
+recognize(SecretError, 'SecretError');
 
 /** How the bytes of a secret become text. */
 export type SecretEncoding = 'utf8' | 'latin1' | 'base64' | 'hex';
