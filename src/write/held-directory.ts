@@ -154,7 +154,8 @@ export class HeldDirectory {
     // The umask denies its owner to read it. By a descriptor, so that no other file gets the mode.
     const { fd, stat, entries } = yield* this.open(name, O_PATH, this.calls);
     const named = new HeldDirectory(`${this.path}/${name}`, { fd, stat, entries }, this.place, this.write);
-    yield* named.during(wait(this.calls.chmod(entries, (Number(stat.mode) & PERMISSIONS) | USABLE)));
+    const usable = (Number(stat.mode) & PERMISSIONS) | USABLE;
+    yield* named.during(attempt(() => this.calls.chmod(entries, usable), []));
     return yield* this.enter(name);
   }
 
