@@ -19,6 +19,13 @@ export function setRandom(source: () => number): void {
   random = source;
 }
 
+let user = 0;
+
+/** The user of the process, for whatever asks `process.geteuid`. */
+export function setUser(uid: number): void {
+  user = uid;
+}
+
 class SimulatedDate extends Date {
   constructor(...args: [] | [number | string | Date]) {
     super(...((args.length === 0 ? [time.wallClock()] : args) as [number]));
@@ -35,6 +42,7 @@ Object.assign(globalThis, {
   setImmediate: time.setImmediate,
   clearImmediate: time.clearImmediate,
 });
+process.geteuid = () => user;
 process.hrtime = Object.assign((): [number, number] => [0, 0], {
   bigint: () => {
     const ms = time.monotonic();

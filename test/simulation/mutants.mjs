@@ -603,6 +603,36 @@ export const MUTANTS = [
     'mayBeAbandoned',
   ],
   [
+    'links of a revision that is published already are not synced',
+    'write/write-volume.ts',
+    'if (yield* alignLinks(volume)) hasChanged = true;',
+    'yield* alignLinks(volume);',
+  ],
+  [
+    'the mode of a revision is set after its sync',
+    pendingRevision,
+    "  write.step = 'chmod';\n  yield* directory.setMode(DIRECTORY_MODE);\n  write.step = 'sync-directory';\n  yield* directory.sync();",
+    '  yield* directory.sync();\n  yield* directory.setMode(DIRECTORY_MODE);',
+  ],
+  [
+    'in a directory such as /tmp, a file passes its mode on',
+    'write/file-attributes.ts',
+    'if (isChosenByOthers(directory)) return mode & PRIVATE_MODE;',
+    '',
+  ],
+  [
+    'the group gets what an ACL may grant to others',
+    'write/file-attributes.ts',
+    'return keepsGroup && owner?.gid !== KEEP_ID ? mode : withoutGroup(mode);',
+    'return mode;',
+  ],
+  [
+    'a new directory that its owner may not use is not closed if chmod fails',
+    'write/held-directory.ts',
+    'yield* named.during(attempt(() => this.calls.chmod(entries, usable), []));',
+    'yield* named.during(wait(this.calls.chmod(entries, usable)));',
+  ],
+  [
     'it is watching before its backend is subscribed',
     'watch/connection.ts',
     "if (tag === 'closed') return 'starting';",

@@ -37,7 +37,7 @@ test.concurrent(
 test.concurrent.each([
   ['write-file', '0,0,0,0,0,*,*,*'],
   ['write-volume', '0,0,0,0,0,*,*,*'],
-  ['write-file', '0,0,0,0,0,1,1,*,0,0,0,0,0,0,2'],
+  ['write-file', '0,0,0,0,0,1,1,*,0,0,0,0,0,0,0,0,0,0,2'],
 ])(
   'a writer of the kind %s is killed, fails or loses power before each call: %s',
   HANG_LIMIT,

@@ -11,7 +11,7 @@
  */
 import { randomOf } from '../support/seeded-random.mjs';
 import type { Choices } from './choices.js';
-import { setRandom, settled } from './globals.js';
+import { setRandom, settled, setUser } from './globals.js';
 import { insidePath } from '../../src/core/ports/platform-path.js';
 import { Errno, Machine, type Platform, type Process } from './machine/machine.js';
 import type { NativeParcel } from './machine/parcel.js';
@@ -110,6 +110,7 @@ export class World {
     this.choices = choices;
     this.random = randomOf(seed ^ 0x5eed);
     setRandom(this.random);
+    setUser(0);
     this.trace = isTraced ? [] : undefined;
     const { skewAt, areFar } = clocksOf(seed, areWriters);
     this.areClocksFar = areFar;

@@ -6,6 +6,7 @@ import { Errno, type Process } from '../machine/machine.js';
 import type { Mount } from '../machine/mounts.js';
 import { directory, fileText, inside } from '../views.js';
 import { Violation, type World } from '../world.js';
+import { OLD_TEXT, Rights, type How } from './rights.js';
 
 type Durability = 'full' | 'file' | 'none';
 
@@ -13,13 +14,13 @@ type Durability = 'full' | 'file' | 'none';
 interface Medium {
   /** What readers find; undefined if there is nothing. */
   readonly see: (fs: Fs, path: string) => string | undefined;
-  readonly write: (fs: Fs, path: string, text: string, durability: Durability) => Promise<void>;
+  readonly write: (fs: Fs, path: string, text: string, durability: Durability, how: How) => Promise<void>;
   /** What is found by other ways that readers take, once nobody writes. */
   readonly seeAtRest: (fs: Fs, path: string) => string | undefined;
   /** A program meets its fate before one of so many system calls. */
   readonly calls: number;
   /** Undefined if it cannot be written in one go. */
-  readonly writeSync?: (fs: Fs, path: string, text: string, durability: Durability) => void;
+  readonly writeSync?: (fs: Fs, path: string, text: string, durability: Durability, how: How) => void;
   /** Undefined if there is no such thing. */
   readonly clear?: (fs: Fs, path: string, durability: Durability) => Promise<void>;
 }
@@ -28,11 +29,11 @@ const FILE: Medium = {
   calls: 80,
   see: fileText,
   seeAtRest: fileText,
-  async write(fs, path, text, durability) {
-    await atomicWriteFile(path, text, { fs, durability, createDirectory: true });
+  async write(fs, path, text, durability, how) {
+    await atomicWriteFile(path, text, { fs, durability, createDirectory: true, ...how });
   },
-  writeSync(fs, path, text, durability) {
-    atomicWriteFileSync(path, text, { fs, durability, createDirectory: true });
+  writeSync(fs, path, text, durability, how) {
+    atomicWriteFileSync(path, text, { fs, durability, createDirectory: true, ...how });
   },
 };
 
@@ -50,10 +51,11 @@ const VOLUME: Medium = {
     });
     return files.length > 0 ? textIn(new Map(files)) : undefined;
   },
-  async write(fs, path, text, durability) {
+  async write(fs, path, text, durability, how) {
     const volume = new AtomicVolume(path, { fs, durability, createDirectory: true });
+    const files = [...filesOf(text)].map(([key, data]) => [key, { data, ...how }] as const);
     try {
-      await volume.write(filesOf(text));
+      await volume.write(new Map(files) as Parameters<AtomicVolume['write']>[0]);
     } finally {
       await volume.close();
     }
@@ -97,6 +99,8 @@ const LINKS = ['/l1', '/l2'];
 /** How long a server does not answer, ms. */
 const HANGS_MS = 3_000;
 
+const LAST_TEXT = 'the last text';
+
 /** Somebody else's file, which is written meanwhile. */
 const BESIDE = '/beside';
 
@@ -107,9 +111,14 @@ export class Writing {
   readonly #fate: (typeof FATES)[number];
   #callsLeft: number;
   #isMet = false;
+  /** What was found between two calls. A program may ignore that a call fails. */
+  readonly #violations: unknown[] = [];
   #isRecovering = false;
   #mayHaveChanged = false;
   readonly #directory: string;
+  readonly #rights: Rights;
+  /** Whether a power cut loses nothing else. */
+  readonly #isOnDisk: boolean;
   /** Where the directory is, if that may hang. */
   readonly #server: Mount | undefined;
   #isHeldUp = false;
@@ -139,6 +148,7 @@ export class Writing {
     const type = isCut ? 'ext4' : choices.oneOf(['ext4', 'tmpfs', 'nfs4']);
     // What is in a container is lost with it.
     this.#directory = isCut ? '/w' : choices.oneOf(DIRECTORIES);
+    this.#isOnDisk = type === 'ext4' && this.#directory === '/w';
     const container = processes(world);
     fs.mkdirSync(this.#directory, 0o755);
     fs.symlinkSync(this.#directory, '/l1');
@@ -148,10 +158,12 @@ export class Writing {
       const mount = machine.mount(this.#directory, { type });
       if (type === 'nfs4') this.#server = mount;
     }
-    machine.syncNames();
     // What "file" promises needs a journal.
     machine.root.mount.storage.hasJournal = this.#durability !== 'full' || choices.choose(2) === 0;
-    this.#possible.add(undefined);
+    const mayBeUser = this.#directory === '/w' && this.#fate !== 'hang';
+    this.#rights = new Rights(world, fs, this.#directory, medium === VOLUME, mayBeUser);
+    machine.syncNames();
+    this.#possible.add(this.#rights.hasFile ? OLD_TEXT : undefined);
   }
 
   /** In the middle of a path, the kernel follows them before the library can know that they lead into a container. */
@@ -168,6 +180,7 @@ export class Writing {
     // All of them, because writes of one process wait for each other.
     const outcomes = await this.#world.through(Promise.allSettled(programs), 'a write');
     await this.#world.through(this.#hanging, 'a write beside a server that hangs');
+    this.#throwFound();
     for (const { frozenIn } of this.#programs)
       if (frozenIn !== undefined) throw new Violation(5, `the process waits for ever in ${frozenIn}`);
     if (this.#isHeldUp) throw new Violation(12, 'while a server hangs, nothing else is written');
@@ -176,11 +189,16 @@ export class Writing {
     if (this.#fate === 'power cut' && !this.#isMet) this.#cut('nobody');
     if (this.#isCut) this.#checkAfterCut();
     else if (!this.#isMet) this.#checkAtRest();
-    await this.#world.through(this.#recover(), 'a write');
+    try {
+      await this.#world.through(this.#recover(), 'a write');
+    } finally {
+      this.#throwFound();
+    }
     for (const process of this.#programs) {
       const { descriptors } = process.leftovers();
       if (descriptors > 0) throw new Violation(7, `after a write, ${descriptors} descriptors are left`);
     }
+    this.#checkLast();
   }
 
   async #program(way: string, index: number): Promise<void> {
@@ -218,9 +236,10 @@ export class Writing {
     const { write: writeSoon, writeSync } = this.#medium;
     this.#world.note(name, `writes "${text}"`);
     this.#possible.add(text);
+    const how = this.#rights.begins(text, this.#server?.isHung ? undefined : this.#observer.fs);
     try {
-      if (isSync) writeSync?.(fs, way, text, this.#durability);
-      else await writeSoon(fs, way, text, this.#durability);
+      if (isSync) writeSync?.(fs, way, text, this.#durability, how);
+      else await writeSoon(fs, way, text, this.#durability, how);
     } catch (error) {
       this.#look();
       this.#failed(name, process, text, error);
@@ -250,25 +269,40 @@ export class Writing {
     if (published === false) this.#possible.delete(text);
   }
 
-  /** The next program finds nothing that hinders it. */
+  /** The next program finds nothing that hinders it. It may write what is there. */
   async #recover(): Promise<void> {
+    const { choices } = this.#world;
     this.#isRecovering = true;
     this.#found.length = 0;
     this.#durableFrom = this.#clears = 0;
     this.#callsLeft = Infinity;
+    const before = this.#medium.see(this.#observer.fs, `${this.#directory}/x`);
+    const text = this.#rights.knows(before) && choices.choose(3) === 2 ? before : LAST_TEXT;
     const name = 'the next writer';
-    await this.#write(name, this.#process(name), `${this.#directory}/x`, 'the last text', false);
+    await this.#write(name, this.#process(name), `${this.#directory}/x`, text, false);
     this.#checkAtRest();
     const found = this.#found.at(-1);
-    if (found !== 'the last text') throw new Violation(10, `at the end, readers find ${String(found)}`);
+    if (found !== text) throw new Violation(10, `at the end, readers find ${String(found)}`);
+  }
+
+  /** Nothing of what was written last is lost. */
+  #checkLast(): void {
+    const text = this.#found.at(-1);
+    if (this.#durability !== 'full' || !this.#isOnDisk) return;
+    this.#cut('nobody');
+    const found = this.#medium.seeAtRest(this.#observer.fs, `${this.#directory}/x`);
+    if (found !== text) throw new Violation(11, `a power cut at the end loses a part: ${String(found)}`);
+    this.#rights.check(found, this.#observer.fs, true);
   }
 
   #process(name: string): Process {
     const process = this.#world.machine.process({
+      uid: this.#rights.uid,
+      umask: this.#rights.umask,
       maxWriteBytes: this.#world.choices.oneOf([Infinity, 4]),
       before: (call, path) => {
         // Readers find nothing else after a call that only looks.
-        if (this.#mayHaveChanged) this.#look();
+        if (this.#mayHaveChanged) this.#lookBetween();
         this.#mayHaveChanged = !LOOKUPS.includes(call);
         if (!this.#isMet && (this.#callsLeft -= 1) < 0) this.#meet(name, process);
         this.#world.note(name, call, path);
@@ -301,13 +335,26 @@ export class Writing {
   async #hang(server: Mount, { fs }: Process): Promise<void> {
     server.isHung = this.#isHeldUp = true;
     const answers = this.#world.sleep(HANGS_MS).then(() => (server.isHung = false));
-    await FILE.write(fs, BESIDE, 'beside', this.#durability);
+    await FILE.write(fs, BESIDE, 'beside', this.#durability, {});
     this.#isHeldUp = !server.isHung;
     await answers;
   }
 
   get #isCut(): boolean {
     return this.#isMet && this.#fate === 'power cut' && !this.#isRecovering;
+  }
+
+  #lookBetween(): void {
+    try {
+      this.#look();
+    } catch (error) {
+      this.#violations.push(error);
+      throw error;
+    }
+  }
+
+  #throwFound(): void {
+    for (const violation of this.#violations) throw violation as Error;
   }
 
   #look(): void {
@@ -321,6 +368,7 @@ export class Writing {
     if (wasThere > (found === undefined ? this.#clears : 0))
       throw new Violation(2, `readers find ${String(found)} again`);
     this.#found.push(found);
+    this.#rights.check(found, this.#observer.fs);
   }
 
   #checkAtRest(): void {
@@ -335,6 +383,7 @@ export class Writing {
     this.#possible.add(found);
     if (this.#durability === 'none') return;
     if (at < 0) throw new Violation(10, `after a power cut, readers find ${String(found)}`);
+    this.#rights.check(found, this.#observer.fs, true);
     if (at < this.#durableFrom)
       throw new Violation(11, `a power cut loses what was written: ${String(found)}`);
   }
