@@ -1,9 +1,10 @@
 /** Revocation lists beside a set: OpenSSL decides in the handshake, and the library ends what was open before. */
+import { constants } from 'node:crypto';
 import { once } from 'node:events';
 import { createServer, type Server, type ServerOptions } from 'node:https';
 import { join } from 'node:path';
 import * as tls from 'node:tls';
-import { connect } from 'node:tls';
+import { connect, type TLSSocket } from 'node:tls';
 
 import { FakeClock, KubeletVolume, ScriptedBackend } from 'resilient-watcher/testing';
 import {
@@ -284,6 +285,44 @@ test('a server with a CA bundle of its own uses the lists of the files, and one 
   expect(await answerTo(alice, withList.port)).toBe('hello');
   await mounted.publish(root.list([alice, bob, own]));
   expect(await answerTo(alice, withList.port)).toBe('hello');
+});
+
+test('a revoked client resumes no session that the application has stored, also where the server has a CA bundle of its own', async () => {
+  const mounted = mount(root.list([]));
+  const { server, port } = await start(mounted, {
+    ca: root.cert,
+    maxVersion: 'TLSv1.2',
+    secureOptions: constants.SSL_OP_NO_TICKET,
+  });
+  const stored = new Map<string, Buffer>();
+  server.on('newSession', (id: Buffer, data: Buffer, done: () => void) => {
+    stored.set(id.toString('hex'), data);
+    done();
+  });
+  server.on('resumeSession', (id: Buffer, done: (error: null, data: Buffer | null) => void) =>
+    done(null, stored.get(id.toString('hex')) ?? null),
+  );
+  const open = (session?: Buffer): TLSSocket => {
+    const identity = { port, host: '127.0.0.1', servername: 'localhost', ca: root.cert, ...alice };
+    const socket = connect({ ...identity, session }).on('error', () => {});
+    onTestFinished(() => void socket.destroy());
+    return socket.resume();
+  };
+  const first = open();
+  await once(server, 'secureConnection');
+  const session = first.getSession();
+  const second = open(session);
+  await once(server, 'secureConnection');
+  expect(second.isSessionReused()).toBe(true);
+  await mounted.publish(root.list([alice]));
+  let isAdmitted = false;
+  server.on('secureConnection', (socket: TLSSocket) => {
+    isAdmitted = true;
+    socket.destroy();
+  });
+  const third = open(session); // `once()` of node:events would reject for an error
+  await new Promise((resolve) => third.once('close', resolve));
+  expect(isAdmitted).toBe(false);
 });
 
 test('clients refuse a server that the list names, also one that they were connected to', async () => {
