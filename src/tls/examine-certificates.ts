@@ -18,7 +18,7 @@ import { systemClock } from '../core/ports/clock.js';
 import { told } from '../core/ports/platform-path.js';
 import { systemRandom } from '../core/ports/random.js';
 import { run } from '../core/scheduling/steps.js';
-import { within } from '../fs/absolute-path.js';
+import { within, withoutTrailingSlashes } from '../fs/absolute-path.js';
 import { lookupsOf, readContents } from '../fs/calls.js';
 import { stableRead } from '../fs/stable-read.js';
 import { targetAt } from '../fs/targets/target-at.js';
@@ -55,7 +55,7 @@ export async function examineCertificates(
 ): Promise<CertificateProblem[]> {
   const entries = await readdir(realPath).catch(() => undefined);
   const names = (entries ?? [basename(path)]).filter((name) => !name.startsWith('..'));
-  const directory = entries ? path : dirname(path);
+  const directory = entries ? withoutTrailingSlashes(path) : dirname(path);
   const siblings = entries ?? (await readdir(directory).catch(() => []));
   const pairs = [...new Set(names.map((name) => basename(name, extname(name))))]
     .filter((stem) => siblings.includes(`${stem}.crt`) && siblings.includes(`${stem}.key`))

@@ -19,7 +19,9 @@ import { elementsIn, headerOf, INTEGER, SEQUENCE } from './der.js';
 /** A list of one authority. */
 export interface RevocationList {
   readonly pem: string;
-  /** The values of its name, in lower case: some authorities write it in two ways. */
+  /** The values of its name. */
+  readonly name: string;
+  /** The same in lower case: some authorities write it in two ways. */
   readonly issuer: string;
   /** Epoch ms. */
   readonly thisUpdate: number;
@@ -53,12 +55,13 @@ export function parseList(der: Buffer): RevocationList | undefined {
   if (!list || headerOf(der).end > der.length) return undefined;
   const parts = elementsIn(elementsIn(list.content)[0]?.content ?? list.content);
   if (parts[0]?.tag === INTEGER) parts.shift();
-  const [, name, begin, ...others] = parts;
+  const [, named, begin, ...others] = parts;
   const hasEnd = others[0]?.tag === UTC_TIME || others[0]?.tag === GENERALIZED_TIME;
   const thisUpdate = timeIn(begin?.content);
   const nextUpdate = hasEnd ? timeIn(others.shift()?.content) : Infinity;
-  if (!name || Number.isNaN(thisUpdate + nextUpdate)) return undefined;
-  const issuer = nameIn(name.content);
+  if (!named || Number.isNaN(thisUpdate + nextUpdate)) return undefined;
+  const name = nameIn(named.content);
+  const issuer = name.toLowerCase();
   const entries = others[0]?.tag === SEQUENCE ? elementsIn(others[0].content) : [];
   const serialNumbers = entries.map(({ content }) => {
     const { start, end } = headerOf(content);
@@ -66,7 +69,7 @@ export function parseList(der: Buffer): RevocationList | undefined {
   });
   const lines = der.toString('base64').match(/.{1,64}/g) ?? [];
   const pem = ['-----BEGIN X509 CRL-----', ...lines, '-----END X509 CRL-----\n'].join('\n');
-  return { pem, issuer, thisUpdate, nextUpdate, serialNumbers };
+  return { pem, name, issuer, thisUpdate, nextUpdate, serialNumbers };
 }
 
 /** @param authorities those in use; without any, the server or client has its own */
@@ -76,7 +79,9 @@ export function inspectLists(
   authorities: readonly X509Certificate[],
   now: number,
 ): Revocation {
-  const names = new Map(authorities.map((authority) => [subjectIn(authority.raw), subjectName(authority)]));
+  const names = new Map(
+    authorities.map((authority) => [subjectIn(authority.raw).toLowerCase(), subjectName(authority)]),
+  );
   const begun = lists.filter(({ thisUpdate }) => thisUpdate <= now);
   // The last one of each issuer, if possible one that has begun.
   const latest = new Map<string, RevocationList>();
@@ -91,11 +96,11 @@ export function inspectLists(
       `"${path}" has no revocation list of ${named}; OpenSSL refuses every certificate of such a CA`,
     );
   }
-  for (const [issuer, { thisUpdate, nextUpdate }] of latest) {
+  for (const [issuer, { name, thisUpdate, nextUpdate }] of latest) {
     const soonAt = nextUpdate - (nextUpdate - thisUpdate) * LEFT;
     moments.push(soonAt, nextUpdate);
     const when = whyOdd(thisUpdate, soonAt, nextUpdate, now);
-    const what = `The revocation list of ${names.get(issuer) ?? issuer} in "${path}"`;
+    const what = `The revocation list of ${names.get(issuer) ?? name} in "${path}"`;
     if (when !== undefined) warnings.push(`${what} ${when}, OpenSSL refuses every certificate of this CA`);
   }
   return {
@@ -127,10 +132,7 @@ function nameIn(bytes: Buffer): string {
   const values = elementsIn(bytes).flatMap((set) =>
     elementsIn(set.content).map(({ content }) => String(elementsIn(content)[1]?.content)),
   );
-  return values
-    .join(', ')
-    .replace(/\p{Cc}/gu, ' ')
-    .toLowerCase();
+  return values.join(', ').replace(/\p{Cc}/gu, ' ');
 }
 
 /** Of a certificate: after its algorithm, issuer and dates. */
