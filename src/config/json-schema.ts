@@ -22,9 +22,10 @@ function converted(validate: object): unknown {
     const { jsonSchema } = (validate as { '~standard': { jsonSchema: { input(to: object): unknown } } })[
       '~standard'
     ];
-    return jsonSchema.input({ target: 'draft-2020-12' });
+    // Of zod: a type that JSON Schema does not have, such as a date, does not hide all others. arktype needs no such option.
+    return jsonSchema.input({ target: 'draft-2020-12', libraryOptions: { unrepresentable: 'any' } });
   } catch {
-    return undefined; // A function, another schema, or a type that JSON Schema does not have.
+    return undefined; // A function, or another schema.
   }
 }
 

@@ -183,9 +183,19 @@ test('describe() takes the types of the values where the validator has none to o
     'list array values',
   ];
   expect(await rows(undefined)).toEqual(expected);
-  // A date has no JSON Schema.
-  expect(await rows(z.looseObject({ at: z.date().optional() }) as never)).toEqual(expected);
   expect(await rows(type({ a: 'number' }) as never)).toEqual(expected);
+});
+
+test.each([
+  ['zod', z.object({ maxConn: z.coerce.number().default(5), at: z.date().optional() })],
+  ['arktype', type({ maxConn: 'string.numeric.parse = "5"', 'at?': 'Date' })],
+])('a date in a schema of %s does not hide the other keys', async (_, validate) => {
+  const env = { prefix: 'APP_', env: { APP_MAX_CONN: '7' } };
+  const loader = new ConfigLoader<{ maxConn: number }>({ sources: [{ env }], validate: validate });
+  expect((await loader.load()).maxConn).toBe(7);
+  await loader.close();
+  const sources = Object.fromEntries(loader.describe().map(({ path, source }) => [path.join('.'), source]));
+  expect(sources).toEqual({ maxConn: 'environment APP_*', at: undefined });
 });
 
 test('without options, arguments with a single dash are ignored, as the page says', async () => {

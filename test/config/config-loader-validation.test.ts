@@ -10,6 +10,7 @@ import {
   jsonParser,
   type ConfigMap,
   type ConfigValidator,
+  type StandardSchema,
 } from 'resilient-watcher/config';
 import * as v from 'valibot';
 import { expect, expectTypeOf, test } from 'vitest';
@@ -105,7 +106,11 @@ async function messagesFrom(values: ConfigMap, validate: ConfigValidator<unknown
   return problems.map(({ message }) => message);
 }
 
-const DATED = { at: z.date().optional() };
+/** As a validator that has none. */
+function withoutJsonSchema(schema: z.ZodType): StandardSchema<unknown> {
+  const { version, vendor, validate } = schema['~standard'];
+  return { '~standard': { version, vendor, validate } };
+}
 
 test.each<[string, ConfigValidator<unknown>, string[]]>([
   [
@@ -113,7 +118,11 @@ test.each<[string, ConfigValidator<unknown>, string[]]>([
     z.object({ db: z.object({ port: z.number() }), level: z.enum(['info', 'warn']) }),
     ['db: missing; expected object', 'level: missing; expected one of "info", "warn"'],
   ],
-  ['zod without a JSON Schema', z.object({ port: z.number(), ...DATED }), ['port: missing; expected number']],
+  [
+    'zod without a JSON Schema',
+    withoutJsonSchema(z.object({ port: z.number() })),
+    ['port: missing; expected number'],
+  ],
   ['zod 3', z3.object({ port: z3.number() }), ['port: missing; expected number']],
   ['valibot', v.object({ port: v.number() }), ['port: missing']],
   ['valibot, strict', v.strictObject({ port: v.number() }), ['port: missing']],
@@ -124,7 +133,7 @@ test.each<[string, ConfigValidator<unknown>, string[]]>([
 
 test.each<[string, ConfigValidator<unknown>]>([
   ['zod', z.object({ db: z.strictObject({ port: z.number() }) })],
-  ['zod without a JSON Schema', z.object({ db: z.strictObject({ port: z.number() }), ...DATED })],
+  ['zod without a JSON Schema', withoutJsonSchema(z.object({ db: z.strictObject({ port: z.number() }) }))],
   ['zod 3', z3.object({ db: z3.object({ port: z3.number() }).strict() })],
   ['valibot', v.object({ db: v.strictObject({ port: v.number() }) })],
 ])('a key that the schema does not have is named: %s', async (_, validate) => {
