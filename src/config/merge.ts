@@ -1,6 +1,5 @@
 import type { ConfigProblem } from './config-error.js';
 import { isMap, valueAt, type ConfigMap, type ConfigValue } from './config-value.js';
-import { schemaKeys } from './json-schema.js';
 import { listed, problemAt } from './problems.js';
 import { spelledAs } from './spelling.js';
 import type { ConfigWarning, PlaceOf } from './places.js';
@@ -56,10 +55,9 @@ export function mergeLayers(
   for (const layer of layers) {
     const refuse: Refuse = (path, message) =>
       void problems.push(problemAt('ERR_CONFIG_PARSE', layer.source, message, { path }));
-    const known = { values: [values], schema: schemaKeys(schema) };
-    const spelled = layer.ignoresCase ? { ...layer, values: spelledAs(layer.values, known, refuse) } : layer;
-    values = mergedMap(values, spelled.values, [], layer.setsPaths ? refuse : undefined);
-    merged.push(spelled);
+    const own = layer.ignoresCase ? spelledAs(layer.values, { values, schema }, refuse) : layer.values;
+    values = mergedMap(values, own, [], layer.setsPaths ? refuse : undefined);
+    merged.push({ ...layer, values: own });
   }
   return { values, layers: merged, problems: listed(problems) };
 }

@@ -1,6 +1,6 @@
 /** How the names of variables and arguments are spelled as keys. */
 import { isMap, setAt, type ConfigMap, type ConfigValue } from './config-value.js';
-import type { SchemaKeys } from './json-schema.js';
+import { schemaKeys, type SchemaKeys } from './json-schema.js';
 
 /** What is known at one path: of other layers, and of the schema. */
 export interface Known {
@@ -29,11 +29,11 @@ const TWICE = 'it is set twice, by names that differ in case, dashes or undersco
  */
 export function spelledAs(
   map: ConfigMap,
-  known: Known,
+  { values, schema }: { readonly values: ConfigMap; readonly schema: unknown },
   refuse: (path: readonly string[], message: string) => void,
 ): ConfigMap {
   const spelled: Record<string, unknown> = {};
-  for (const [path, value] of spelledLeaves(map, known)) {
+  for (const [path, value] of spelledLeaves(map, { values: [values], schema: schemaKeys(schema) })) {
     if (!setAt(spelled, path, value)) refuse(path, TWICE);
   }
   return spelled as ConfigMap;
