@@ -33,7 +33,7 @@ export const ROWS = {
   /** All looks: when the work of this turn of the event loop began. */
   turn: { shape: 1, apart: 'together they may keep the event loop busy for twice as long' },
   /** All writers: the writes to each path, and how many run on each mount. */
-  writes: { shape: 1, apart: 'writes of both to one path have no order' },
+  writes: { shape: 2, apart: 'writes of both to one path have no order' },
   /** All sinks: the merges into each kubeconfig. */
   merges: { shape: 1, apart: 'merges of both into one kubeconfig may lose entries' },
   /** All loaders, providers and parsers: where the values that they pass on stand. */

@@ -22,7 +22,7 @@ import { temporaryDirectory } from '../support/temporary-directory.js';
 async function copyOf(...rows: RowName[]) {
   vi.resetModules();
   const { ROWS } = await import('../../src/core/process-state.js');
-  for (const row of rows) Object.assign(ROWS[row], { shape: 2 });
+  for (const row of rows) Object.assign(ROWS[row], { shape: ROWS[row].shape + 1 });
   return {
     ...(await import('resilient-watcher')),
     ...(await import('resilient-watcher/config')),
