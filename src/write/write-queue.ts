@@ -60,16 +60,17 @@ export function inTurn<T>(
   const publication: Publication = { path, fs, isOvertaken: false };
   pending.add(publication);
   return new Promise<T>((resolve, reject) => {
-    const unlisten = onAbort(signal, () => reject(signal?.reason as Error));
-    const inPlace = (): Answer<T> => {
-      unlisten();
-      signal?.throwIfAborted();
-      return work(publication);
+    const unlisten = signal && onAbort(signal, () => reject(signal.reason as Error));
+    const inPlace = async (): Promise<T> => {
+      try {
+        unlisten?.();
+        signal?.throwIfAborted();
+        return await work(publication);
+      } finally {
+        pending.delete(publication);
+      }
     };
-    order
-      .run(path, () => limited(mount, inPlace))
-      .finally(() => pending.delete(publication))
-      .then(resolve, reject);
+    order.run(path, () => limited(mount, inPlace)).then(resolve, reject);
   });
 }
 
@@ -79,7 +80,7 @@ export function earlierWrites(path: string, fs: FileSystem): Publication[] {
 }
 
 /** Does the work as soon as less than `MAX_AT_ONCE` other writes run on the mount. */
-async function limited<T>(mount: string | undefined, work: () => Answer<T>): Promise<T> {
+async function limited<T>(mount: string | undefined, work: () => Promise<T>): Promise<T> {
   if (mount === undefined) return work();
   const { mounts } = writes();
   const place = mounts.get(mount) ?? { running: 0, waiting: [] };

@@ -1,5 +1,3 @@
-import { Outcome } from './outcome.js';
-
 /** Runs work for the same key in the order of the calls, one at a time. Work for different keys runs concurrently. */
 export class SerialQueue {
   readonly #last = new Map<string, Promise<void>>();
@@ -15,15 +13,16 @@ export class SerialQueue {
    */
   async run<T>(key: string, work: () => Promise<T>): Promise<T> {
     const before = this.#last.get(key);
-    const end = new Outcome<void>();
-    this.#last.set(key, end.promise);
+    let end!: () => void;
+    const turn = new Promise<void>((resolve) => (end = resolve));
+    this.#last.set(key, turn);
     try {
       if (before) await before;
       return await work();
     } finally {
       // A key without work is removed.
-      if (this.#last.get(key) === end.promise) this.#last.delete(key);
-      end.resolve();
+      if (this.#last.get(key) === turn) this.#last.delete(key);
+      end();
     }
   }
 }
