@@ -56,7 +56,7 @@ test.each<Row>([
     () => new FileProvider('a.yaml', any({ interval: 1 })),
   ],
   [
-    /^VolumeProvider: unknown option "parser"; the nearest one is "parsers"; known are include, ignore, base64, parsers, /,
+    /^VolumeProvider: unknown option "parser"; the nearest one is "parsers"; known are parsers, include, ignore, /,
     () => new VolumeProvider('/etc/app', any({ parser: {} })),
   ],
   [
@@ -64,7 +64,7 @@ test.each<Row>([
     () => credentials('/etc/db', any({ keys: { user: 'u' } })),
   ],
   [
-    /^TlsFiles: unknown path "chain"; known are cert, key, bundle, passphrase, ca; with the option "parse", files have any names$/,
+    /^TlsFiles: unknown path "chain"; known are cert, key, bundle, passphrase, ca, crl; with the option "parse", files have any names$/,
     () => new TlsFiles(any({ cert: 'a', key: 'b', chain: 'c' })),
   ],
   // Two paths instead of one object of paths.
