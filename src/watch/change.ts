@@ -1,6 +1,6 @@
-import { slices, type Steps } from '../core/scheduling/steps.js';
-import { differing, type Differing } from '../fs/file-map.js';
-import { FileSnapshot, type Files, type Snapshot } from '../fs/snapshot.js';
+import { atOnce, runNow, type Steps } from '../core/scheduling/steps.js';
+import { differing } from '../fs/file-map.js';
+import { FileSnapshot, type Snapshot } from '../fs/snapshot.js';
 import type { BackendName } from './backends/catalog.js';
 
 /** The reason for a check: the name of the backend that gave a hint, or one of the watcher's own reasons. */
@@ -37,55 +37,38 @@ export interface Change extends KeyDifference {
 
 const NO_KEYS: readonly string[] = Object.freeze([]);
 
-/** Compares two sets by key. */
-export function differenceOf<Before, After>(
+/** Compares two sets by key. @param found receives what only the later one has, also if it is the same in another revision. */
+export function* compare<Before, After>(
+  before: ReadonlyMap<string, Before>,
+  after: ReadonlyMap<string, After>,
+  isSame: (before: Before, after: After) => boolean,
+  found: After[],
+  slice: () => Steps<void>,
+): Steps<KeyDifference> {
+  const [added, changed, removed]: [string[], string[], string[]] = [[], [], []];
+  for (const [key, known, now] of differing(before, after)) {
+    yield* slice();
+    if (now === undefined) removed.push(key);
+    else {
+      found.push(now);
+      if (known === undefined) added.push(key);
+      else if (!isSame(known, now)) changed.push(key);
+    }
+  }
+  return { added: kept(added), changed: kept(changed), removed: kept(removed) };
+}
+
+/** A copy without the spare capacity of an array that was pushed to: a change is kept until the next one. */
+function kept(keys: readonly string[]): readonly string[] {
+  return keys.length === 0 ? NO_KEYS : keys.slice();
+}
+
+function differenceOf<Before, After>(
   before: ReadonlyMap<string, Before>,
   after: ReadonlyMap<string, After>,
   isSame: (before: Before, after: After) => boolean,
 ): KeyDifference {
-  const found = new Differences(isSame);
-  for (const each of differing(before, after)) found.add(each);
-  return found.keys;
-}
-
-/** Compares the files of two snapshots by content, in slices. */
-export function* compareFiles(before: Files, after: Files): Steps<Differences<FileSnapshot, FileSnapshot>> {
-  const found = new Differences(FileSnapshot.haveSameContent);
-  const slice = slices();
-  for (const each of differing(before, after)) {
-    found.add(each);
-    yield* slice();
-  }
-  return found;
-}
-
-/** What two sets differ in. */
-export class Differences<Before, After> {
-  /** What the later set has that the earlier one has not, also if it is the same in another revision. */
-  readonly found: After[] = [];
-  readonly #isSame: (before: Before, after: After) => boolean;
-  readonly #added: string[] = [];
-  readonly #changed: string[] = [];
-  readonly #removed: string[] = [];
-
-  constructor(isSame: (before: Before, after: After) => boolean) {
-    this.#isSame = isSame;
-  }
-
-  add([key, known, now]: Differing<Before, After>): void {
-    if (now === undefined) this.#removed.push(key);
-    else {
-      this.found.push(now);
-      if (known === undefined) this.#added.push(key);
-      else if (!this.#isSame(known, now)) this.#changed.push(key);
-    }
-  }
-
-  /** Copied without the spare capacity of arrays that were pushed to: a change is kept until the next one. */
-  get keys(): KeyDifference {
-    const copy = (keys: readonly string[]): readonly string[] => (keys.length === 0 ? NO_KEYS : keys.slice());
-    return { added: copy(this.#added), changed: copy(this.#changed), removed: copy(this.#removed) };
-  }
+  return runNow(compare(before, after, isSame, [], atOnce));
 }
 
 /** Merges a change that was not consumed yet with the next one; undefined if together they change nothing. */

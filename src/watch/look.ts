@@ -10,7 +10,7 @@ import type { Disk } from '../fs/disk.js';
 import { identityOf } from '../fs/file-identity.js';
 import { differing } from '../fs/file-map.js';
 import type { Mounts } from '../fs/mounts.js';
-import type { Extent, Found, Observation, Target } from '../fs/observation.js';
+import type { Found, Observation } from '../fs/observation.js';
 import type { SetSnapshot, Snapshot } from '../fs/snapshot.js';
 import {
   mountPointsIn,
@@ -29,40 +29,11 @@ export type VolumeTimes = ReadonlyMap<string, bigint | undefined>;
 
 export const NO_TIMES: VolumeTimes = new Map();
 
-/** What a look has found. */
-export interface Looked {
-  readonly seen: Observation;
-  /** Of the volumes whose reported files it has not found. */
-  readonly volumeTimes: VolumeTimes;
-  /** Where to listen. While that stays the same, looks return the same object, unless files are mounted by themselves. */
-  readonly consulted: Consulted;
-  /** What of it never shows an update, in words. While that and the mount table stay the same, the same object. */
-  readonly stale: readonly string[];
-}
-
-/** Looks once. @param reported what was last reported. */
-export function* lookAt(
-  target: Target,
-  extent: Extent,
-  reported: Snapshot | undefined,
-  mountedFiles: MountedFiles,
-  mounts: Mounts,
-  disk: Disk,
-): Steps<Looked> {
-  const seen = yield* target.look(extent, disk);
-  // A single file is never gone while something is found.
-  const mayLack = seen.kind === 'found' && seen.snapshot !== reported && reported && reported.kind !== 'file';
-  const volumeTimes = mayLack ? yield* volumesOfGone(reported, seen.snapshot, disk) : NO_TIMES;
-  const consulted = yield* mountedFiles.with(seen, mounts, disk);
-  const stale = seen.kind === 'found' ? yield* mountedFiles.staleIn(seen.snapshot, mounts, disk) : [];
-  return { seen, volumeTimes, consulted, stale };
-}
-
 /**
  * When the volumes of reported files that are not found last changed: that shows whether the files were there in the
  * meantime.
  */
-function* volumesOfGone(reported: Snapshot, { files }: Snapshot, disk: Disk): Steps<VolumeTimes> {
+export function* volumesOfGone(reported: Snapshot, { files }: Snapshot, disk: Disk): Steps<VolumeTimes> {
   const times = new Map<string, bigint | undefined>();
   const slice = slices();
   for (const [, file, now] of differing(reported.files, files)) {
@@ -96,8 +67,21 @@ export class MountedFiles {
   #listed: ReadonlySet<string> = new Set();
   #last: { readonly snapshot: Snapshot; readonly messages: readonly string[] } | undefined;
 
+  /** Where to listen, and what never shows an update. While that stays the same, each is the same object. */
+  *in(
+    seen: Observation,
+    mounts: Mounts,
+    disk: Disk,
+  ): Steps<{ consulted: Consulted; stale: readonly string[] }> {
+    const consulted = yield* this.#with(seen, mounts, disk);
+    return {
+      consulted,
+      stale: seen.kind === 'found' ? yield* this.#staleIn(seen.snapshot, mounts, disk) : [],
+    };
+  }
+
   /** What a look has consulted, and these files. */
-  *with(seen: Observation, mounts: Mounts, disk: Disk): Steps<Consulted> {
+  *#with(seen: Observation, mounts: Mounts, disk: Disk): Steps<Consulted> {
     const { consulted } = seen;
     const root = seen.kind === 'found' && seen.snapshot.kind !== 'group' ? rootOf(seen.snapshot) : '';
     const version = `${mounts.version} ${mounts.around(root).table.version} ${root}`;
@@ -126,8 +110,8 @@ export class MountedFiles {
     return files.length === 0 ? this.#consulted : { directories: [...this.#consulted.directories, ...files] };
   }
 
-  /** What of a snapshot never shows an update, in words; found with the mounts of the last call of `with`. */
-  *staleIn(snapshot: Snapshot, mounts: Mounts, disk: Disk): Steps<readonly string[]> {
+  /** What of a snapshot never shows an update, in words. */
+  *#staleIn(snapshot: Snapshot, mounts: Mounts, disk: Disk): Steps<readonly string[]> {
     if (this.#last?.snapshot === snapshot) return this.#last.messages;
     const messages = staleMountMessages(yield* this.#mountsIn(snapshot, mounts, disk));
     this.#last = { snapshot, messages };

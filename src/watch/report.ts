@@ -34,7 +34,7 @@ import type { Observation } from '../fs/observation.js';
 import { linksIn } from '../fs/resolve.js';
 import { FileSnapshot, MissingSnapshot, SetSnapshot, type Files, type Snapshot } from '../fs/snapshot.js';
 import type { TargetError } from '../fs/target-error.js';
-import { compareFiles, filterKeys, isEmpty, keysOf, type ChangeCause, type KeyDifference } from './change.js';
+import { compare, filterKeys, isEmpty, keysOf, type ChangeCause, type KeyDifference } from './change.js';
 import type { VolumeTimes } from './look.js';
 import {
   dueAtFirst,
@@ -199,8 +199,8 @@ export class Reporter {
     const last = this.#last;
     const snapshot = seen.kind === 'missing' ? new MissingSnapshot(last.path) : seen.snapshot;
     const [known, files] = [last.files, snapshot.files];
-    const differences = yield* compareFiles(known, files);
-    const difference = differences.keys;
+    const found: FileSnapshot[] = [];
+    const difference = yield* compare(known, files, FileSnapshot.haveSameContent, found, slices());
     if (seen.isRegrouped || this.#regrouped.size > 0) {
       // What is no difference any more, such as an added file that was removed again, will not be reported.
       const isAwaited = (key: string): boolean => this.#regrouped.has(key) || !!seen.isRegrouped?.(key);
@@ -213,7 +213,6 @@ export class Reporter {
       regrouped: this.#regrouped,
     };
     const seenAt = this.#options.clock.now() - (now - look.beganAt);
-    const { found } = differences;
     const waits = yield* waitsFor(seen, snapshot, files, difference, found, reported, seenAt, this.#options);
     const othersAt = snapshot.kind === 'group' ? this.#othersAt(files, now) : now;
     const vanished = this.#vanished;

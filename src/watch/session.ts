@@ -33,11 +33,11 @@ import type { Scheduled } from '../core/ports/clock.js';
 import { isTurnSpent, startTurnBudget } from '../core/scheduling/event-loop.js';
 import type { Lifetime } from '../core/lifecycle/lifetime.js';
 import { NextOutcome } from '../core/scheduling/outcome.js';
-import { run, wait, type Steps } from '../core/scheduling/steps.js';
+import { run, wait, type Answer, type Steps } from '../core/scheduling/steps.js';
 import { operationChannel } from '../core/telemetry/telemetry.js';
 import type { Hint } from '../core/ports/watch-backend.js';
 import { answersOf, Disk } from '../fs/disk.js';
-import { haveSameDirectories } from '../fs/consulted.js';
+import { haveSameDirectories, type Consulted } from '../fs/consulted.js';
 import { Mounts } from '../fs/mounts.js';
 import { wider, type Extent, type Observation, type Target } from '../fs/observation.js';
 import type { Snapshot } from '../fs/snapshot.js';
@@ -48,11 +48,10 @@ import {
   delayUntil,
   eventlessOf,
   isSameObservation,
-  lookAt,
   MountedFiles,
   NO_TIMES,
+  volumesOfGone,
   warningsOf,
-  type Looked,
   type VolumeTimes,
 } from './look.js';
 import type { Look } from './pending.js';
@@ -102,8 +101,10 @@ export class Session {
   /** What the looks of a resync have found, in one turn each. It is compared once two of them have found the same. */
   #unconfirmed: readonly Observation[] = [];
   #warnings: readonly WatcherWarning[] = [];
-  /** See `Looked`. */
+  /** See `MountedFiles.in`. */
   #stale: readonly string[] = [];
+  /** What the last look that was compared has consulted. */
+  #consulted: Consulted = { directories: [] };
   /** Another look, when a pending difference is due. */
   #nextLook: Scheduled | undefined;
   /** Set while every look finds the target replaced during each attempt. */
@@ -140,6 +141,8 @@ export class Session {
   get reported(): Snapshot | undefined {
     return this.#reporter.reported;
   }
+
+  readonly #hasEnded = (): boolean => this.#lifetime.ended;
 
   /** The state while it is running. */
   get state(): Connection['state'] {
@@ -263,10 +266,9 @@ export class Session {
     if (cause === undefined) return;
     this.#state = 'looking';
     try {
+      const look = (): Answer<LookResult> => run(this.#rounds(cause, extent, event), this.#hasEnded);
       // Without a subscriber nothing has to be awaited.
-      const result = checks.hasSubscribers
-        ? this.#trace(cause, async () => run(this.#rounds(cause, extent, event)))
-        : run(this.#rounds(cause, extent, event));
+      const result = checks.hasSubscribers ? this.#trace(cause, async () => look()) : look();
       if (result instanceof Promise) result.then(this.#end, this.#failed);
       else this.#end();
     } catch (error) {
@@ -304,14 +306,15 @@ export class Session {
       const beganAt = clock.monotonic();
       for (const path of this.#reporter.pathsDueAt(beganAt, this.#seen)) this.#target.touch(path);
       const disk = new Disk(fs, mounts, clock, event && round === 1 ? answersOf(event, fs) : undefined);
-      const { reported } = this.#reporter;
-      const steps = lookAt(this.#target, extent, reported, this.#mountedFiles, mounts, disk);
-      const looked = yield* wait(run(steps, () => this.#lifetime.ended));
-      if (this.#state === 'closed') break;
+      const seen = yield* this.#target.look(extent, disk);
+      const { reported } = this;
+      const found = seen.kind === 'found' ? seen.snapshot : undefined;
+      // A single file is never gone while something is found.
+      const mayLack = found && found !== reported && reported && reported.kind !== 'file';
+      const volumeTimes = mayLack ? yield* volumesOfGone(reported, found, disk) : NO_TIMES;
       const look = { cause, number: this.#counts.checks, beganAt, now: clock.monotonic() };
-      const { seen } = looked;
       if (seen.kind === 'unstable') return yield* this.#unstable(look);
-      const opened = yield* this.#found(seen, looked, look, mounts);
+      const opened = yield* this.#found(seen, volumeTimes, look, mounts, disk);
       if (opened.length === 0) break;
       for (const path of opened) this.#target.touch(path);
       cause = this.#afterStart(cause);
@@ -325,29 +328,34 @@ export class Session {
   /** Compares what a look has found, and listens to what it has consulted. Returns what was not watched before. */
   *#found(
     seen: StableObservation,
-    { volumeTimes, consulted, stale }: Looked,
+    volumeTimes: VolumeTimes,
     look: Look,
     mounts: Mounts,
+    disk: Disk,
   ): Steps<readonly string[]> {
     const isNew = !isSameObservation(seen, this.#seen) || this.#reporter.nextAt < Infinity;
-    // Most looks find nothing new to listen to: then the array stays the same, too.
-    const isElsewhere = !haveSameDirectories(consulted, this.#connection);
     // A change made in this turn causes its event in the next turn, in a directory that this look may no longer consult. A
     // resync should find only what no event reports.
-    const isConfirmed =
-      isSameObservation(seen, this.#unconfirmed.at(-1)) || this.#unconfirmed.length === MAX_ROUNDS;
-    if ((isNew || isElsewhere) && look.cause === 'resync' && !isConfirmed) {
-      this.#unconfirmed = [...this.#unconfirmed, seen];
-      this.#request('resync', 'hints');
-      return [];
+    if (look.cause === 'resync' && (isNew || !haveSameDirectories(seen.consulted, this.#consulted))) {
+      const isConfirmed = isSameObservation(seen, this.#unconfirmed.at(-1));
+      if (!isConfirmed && this.#unconfirmed.length < MAX_ROUNDS) {
+        this.#unconfirmed = [...this.#unconfirmed, seen];
+        this.#request('resync', 'hints');
+        return [];
+      }
     }
     if (isNew) yield* this.#compare(seen, look, volumeTimes);
+    this.#unconfirmed = [];
+    this.#consulted = seen.consulted;
+    // After the report, which needs none of it.
+    const { consulted, stale } = yield* this.#mountedFiles.in(seen, mounts, disk);
+    // Most looks find nothing new to listen to: then the array stays the same, too.
+    const isElsewhere = !haveSameDirectories(consulted, this.#connection);
     // The same observation may come through a mount that was not in the table before.
     const areMountsNew = stale !== this.#stale;
     if (seen.kind === 'found' && (isNew || isElsewhere || areMountsNew)) this.#warn(warningsOf(seen, stale));
     // A listener may have closed the watcher.
     if (this.#lifetime.ended) return [];
-    this.#unconfirmed = [];
     this.#stale = stale;
     const { directories } = isElsewhere ? consulted : this.#connection;
     const eventless =
@@ -384,9 +392,7 @@ export class Session {
     const { clock, persistent } = this.#options;
     this.#seen = seen;
     this.#nextLook?.cancel();
-    const steps = this.#reporter.consider(seen, look, volumeTimes);
-    const events = yield* wait(run(steps, () => this.#lifetime.ended));
-    for (const event of events) {
+    for (const event of yield* this.#reporter.consider(seen, look, volumeTimes)) {
       if (event.name === 'change') {
         this.#counts.changes += 1;
         this.#counts.lastChangeAt = clock.now();

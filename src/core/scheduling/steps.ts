@@ -20,16 +20,25 @@ export type Answer<T> = T | Promise<T>;
 /** The answer, which may have to be waited for. A generator for each one at hand would take longer than the call. */
 export function wait<T>(answer: Answer<T>): Steps<T> {
   if (answer instanceof Promise) return later(answer);
-  return { done: true, value: answer, next: itself, [Symbol.iterator]: itself } as Done<T>;
+  return new Done(answer);
 }
 
 /** Work that is done: its iterator, and its only result. */
-interface Done<T> extends Iterator<never, T>, IteratorReturnResult<T> {
-  [Symbol.iterator](): Done<T>;
-}
+class Done<T> {
+  readonly done = true;
+  readonly value: T;
 
-function itself<T>(this: T): T {
-  return this;
+  constructor(value: T) {
+    this.value = value;
+  }
+
+  next(): this {
+    return this;
+  }
+
+  [Symbol.iterator](): this {
+    return this;
+  }
 }
 
 function* later<T>(answer: Promise<T>): Steps<T> {
@@ -37,6 +46,9 @@ function* later<T>(answer: Promise<T>): Steps<T> {
 }
 
 const NOTHING = wait(undefined);
+
+/** For a loop that is not divided into slices. */
+export const atOnce = (): Steps<void> => NOTHING;
 
 /** Goes on in the next turn of the event loop if the budget of this one is spent. */
 export function nextSlice(): Steps<void> {

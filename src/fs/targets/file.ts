@@ -56,7 +56,7 @@ export function* fileAt(
   const keptOfThis = stat && stat.size > maxContentBytes ? 'identities' : kept;
   const before = known && stampAt(place, known, keptOfThis);
   if (stat && before?.timestampsAreReliable && isUnchanged(stat, before.inode)) return known;
-  if (stat && keptOfThis === 'identities') return yield* unreadFile(place, stat, disk);
+  if (stat && keptOfThis === 'identities') return yield* unreadFile(place, stat, known, disk);
   const readAt = disk.clock.monotonic();
   const reading = yield* disk.read(place.realPath, keptOfThis === 'identities' ? -1 : maxContentBytes, stat);
   if (!reading?.stat.isFile()) return undefined;
@@ -64,7 +64,8 @@ export function* fileAt(
   if (!bytes) {
     const hasNoSize = keptOfThis !== 'identities' && found.size === 0n;
     if (stat && !hasNoSize) return undefined;
-    const unread = yield* unreadFile(place, found, disk, false, hasNoSize ? maxContentBytes + 1 : undefined);
+    const size = hasNoSize ? maxContentBytes + 1 : undefined;
+    const unread = yield* unreadFile(place, found, known, disk, false, size);
     return known && FileSnapshot.haveSameContent(known, unread) && stampAt(place, known, 'identities')
       ? known
       : unread;
@@ -77,7 +78,8 @@ export function* fileAt(
   }
   const content = digest ? undefined : isSame ? FileSnapshot.bytesOf(known) : bytes;
   const how = { isSteady, timestampsAreReliable: false, hasFailed: false };
-  return yield* fileOf(place, found, how, { content, digest, size: bytes.length }, disk);
+  const isRenamed = mayBeRenamed(place, known) && (yield* wasRenamed(place.realPath, found, disk));
+  return fileOf(place, found, isRenamed, how, { content, digest, size: bytes.length }, disk);
 }
 
 /**
@@ -88,12 +90,15 @@ export function* fileAt(
 export function* unreadFile(
   place: FilePlace,
   stat: BigIntStats,
+  known: FileSnapshot | undefined,
   disk: Disk,
   hasFailed = false,
   size = Number(stat.size),
 ): Steps<FileSnapshot> {
   const rest = { content: undefined, digest: statDigest(stat), size };
-  return yield* fileOf(place, stat, { isSteady: true, timestampsAreReliable: true, hasFailed }, rest, disk);
+  const how = { isSteady: true, timestampsAreReliable: true, hasFailed };
+  const isRenamed = mayBeRenamed(place, known) && (yield* wasRenamed(place.realPath, stat, disk));
+  return fileOf(place, stat, isRenamed, how, rest, disk);
 }
 
 /** The stamp of the known file, if it was found here and kept as wanted. */
@@ -108,13 +113,14 @@ function stampAt(
   return isHere && stamp.isSteady && FileSnapshot.keptOf(known) === wanted ? stamp : undefined;
 }
 
-function* fileOf(
+function fileOf(
   place: FilePlace,
   stat: BigIntStats,
+  isRenamed: boolean,
   how: Pick<FileStamp, 'isSteady' | 'timestampsAreReliable' | 'hasFailed'>,
   rest: { readonly content: Buffer | undefined; readonly digest: string | undefined; readonly size: number },
   disk: Disk,
-): Steps<FileSnapshot> {
+): FileSnapshot {
   const { links, retargetedNs, retargetedOn, revision, volume } = place.way;
   const { dev, mode, mtimeNs } = stat;
   const stamp: FileStamp = {
@@ -124,12 +130,17 @@ function* fileOf(
     volume,
     // The clocks of two file systems say nothing about each other.
     isOlderThanLinks: dev === retargetedOn && mtimeNs < retargetedNs,
-    isRenamed: yield* wasRenamed(place.realPath, stat, disk),
+    isRenamed,
     ...how,
   };
   const path = toPlatform?.(place.path) ?? place.path;
   const realPath = toPlatform?.(place.realPath) ?? place.realPath;
   return new FileSnapshot({ path, realPath, revision, mode: Number(mode) & PERMISSIONS, stamp, ...rest });
+}
+
+/** A file in another revision than before is complete anyway. */
+function mayBeRenamed({ way: { revision } }: FilePlace, known: FileSnapshot | undefined): boolean {
+  return revision === undefined || revision === known?.revision;
 }
 
 /** Whether the last write of a file came before it was renamed or linked to its place. */

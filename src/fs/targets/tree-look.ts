@@ -178,7 +178,7 @@ export class TreeLook {
         isRead = false;
         const before = known && FileSnapshot.stampOf(known);
         const isSame = before?.isSteady === true && isUnchanged(stat, before.inode);
-        file = isSame ? known : yield* unreadFile(place, stat, disk, true);
+        file = isSame ? known : yield* unreadFile(place, stat, known, disk, true);
       }
     }
     // It was replaced after it was found.
