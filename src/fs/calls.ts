@@ -85,8 +85,8 @@ export function lookupsOf(fs: ReadingCalls, isSynchronous: boolean): Lookups {
   return Object.fromEntries(NAMES.map((name) => [name, form(fs, name, isSynchronous)])) as unknown as Lookups;
 }
 
-export function lstat(calls: Lookups, path: string): Steps<BigIntStats | undefined> {
-  return wait(calls.lstat(pathForCall(path), STAT_IF_ANY));
+export function lstat(calls: Lookups, path: string): Answer<BigIntStats | undefined> {
+  return calls.lstat(pathForCall(path), STAT_IF_ANY);
 }
 
 /** The target of a link. */

@@ -13,7 +13,7 @@ import type { BigIntStats, Dirent } from 'node:fs';
 
 import type { Clock } from '../core/ports/clock.js';
 import { errnoOf, withErrno } from '../core/errors/errno.js';
-import { run, wait, type Steps } from '../core/scheduling/steps.js';
+import { run, wait, type Answer, type Steps } from '../core/scheduling/steps.js';
 import { onNextTurn } from '../core/scheduling/event-loop.js';
 import {
   list,
@@ -101,18 +101,24 @@ export class Disk {
 
   /** The target of a link; undefined also if something else is there. */
   readlink(path: string): Steps<string | undefined> {
-    return this.#ask(this.shared?.readlink, readlink, path);
+    return this.#ask(this.shared?.readlink, linkAt, path);
   }
 
   /** The entries of a directory with their kinds, in any order. */
-  list(path: string, { size }: Pick<BigIntStats, 'size'>): Steps<readonly Dirent[] | undefined> {
-    const isLarge = size > LARGE_DIRECTORY_BYTES;
-    return this.#ask(this.shared?.list, list, path, 0, undefined, isLarge || this.#mounts.mayHang(path));
+  list(path: string, stat: Pick<BigIntStats, 'dev' | 'size'>): Steps<readonly Dirent[] | undefined> {
+    this.entered(path, stat);
+    const isLarge = stat.size > LARGE_DIRECTORY_BYTES;
+    return this.#ask(this.shared?.list, listed, path, 0, undefined, isLarge || this.#mounts.mayHang(path));
+  }
+
+  /** A directory was found. @param path every link resolved. */
+  entered(path: string, { dev }: Pick<BigIntStats, 'dev'>): void {
+    this.#mounts.found(dev, path);
   }
 
   /** Reads a file, which must not be a link. @param found the file at the path, if known. */
   read(path: string, maxBytes: number, found?: BigIntStats): Steps<Reading | undefined> {
-    return this.#ask(undefined, readContents, path, maxBytes, found);
+    return this.#ask(undefined, contents, path, maxBytes, found);
   }
 
   /**
@@ -133,7 +139,7 @@ export class Disk {
     if (value !== undefined) return wait(value);
     if (mayTakeLong) return this.#wait(known, path, () => call(this.#forms.soon, path, maxBytes, found));
     try {
-      const answer = run(call(this.#forms.now, path, maxBytes, found)) as T | undefined;
+      const answer = call(this.#forms.now, path, maxBytes, found) as T | undefined;
       if (answer !== undefined) known?.set(path, answer);
       return wait(answer);
     } catch (error) {
@@ -145,12 +151,12 @@ export class Disk {
   *#wait<T>(
     known: Map<string, T> | undefined,
     path: string,
-    call: () => Steps<T | undefined>,
+    call: () => Answer<T | undefined>,
   ): Steps<T | undefined> {
     for (let asked = 1; asked <= MAX_ASKED; asked += 1) {
       try {
         // Run by itself, so that it closes its descriptor even if nobody waits for it any longer.
-        const answer = (yield this.#mounts.inTurn(path, async () => run(call()))) as T;
+        const answer = (yield this.#mounts.inTurn(path, async () => call())) as T;
         if (answer === undefined) continue;
         known?.set(path, answer);
         return answer;
@@ -171,13 +177,18 @@ const MAX_ASKED = 6;
 /** Some 5,000 short names: listing these takes the event loop 3 ms. */
 const LARGE_DIRECTORY_BYTES = 102_400n;
 
+const linkAt: Lookup<string> = (calls, path) => run(readlink(calls, path));
+const listed: Lookup<readonly Dirent[]> = (calls, path) => run(list(calls, path));
+const contents: Lookup<Reading> = (calls, path, maxBytes, found) =>
+  run(readContents(calls, path, maxBytes, found));
+
 /** One of the four calls. */
 type Lookup<T> = (
   calls: Lookups,
   path: string,
   maxBytes: number,
   found?: BigIntStats,
-) => Steps<T | undefined>;
+) => Answer<T | undefined>;
 
 function isAbsent(error: unknown): boolean {
   return ABSENT.includes(errnoOf(withErrno(error)) ?? '');

@@ -152,6 +152,11 @@ export class Mounts {
     return this.#kinds.size === 0 || around.name === 'btrfs' ? around : UNKNOWN.kind;
   }
 
+  /** A directory was found, every link resolved. What is not known was mounted since the table was read. */
+  found(device: bigint, realPath: string): void {
+    if (this.kindOf(device, realPath) === UNKNOWN.kind) this.#refresh();
+  }
+
   /** Whether a call on this path may never return. */
   mayHang(path: string): boolean {
     if (!this.mayHangSomewhere && !isBehindMagicLink(path)) return false;

@@ -207,7 +207,9 @@ export function* resolve(path: string, disk: Disk): Steps<Resolution> {
       stat = yield* disk.lstat(place || '/');
       // Nobody can rename the root, and a directory in it reports its own changes.
       if (above === '' && name !== '..' && !stat?.isDirectory()) directory = yield* disk.lstat('/');
-      if (directory) route.consulted(above, directory, name, stat?.isDirectory() === true);
+      const entered = stat?.isDirectory() ? stat : undefined;
+      if (entered && entered.dev !== directory?.dev) disk.entered(place, entered);
+      if (directory) route.consulted(above, directory, name, entered !== undefined);
       let target = stat?.isSymbolicLink() ? yield* disk.readlink(place) : undefined;
       if (target === undefined && stat?.isSymbolicLink()) {
         // It was replaced.

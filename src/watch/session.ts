@@ -80,6 +80,12 @@ const MAX_ROUNDS = 5;
 const FIRST_RETRY_MS = 5;
 const LONGEST_RETRY_MS = 1_000;
 
+/**
+ * How old the mount table may be when an event is followed, ms: more than the interval of a resync, which reads it. To read
+ * it takes as long as a third of everything else that a swap leads to.
+ */
+const EVENT_TABLE_AGE_MS = 6_000;
+
 const checks = operationChannel('check');
 
 /** Looks, reports and listens on behalf of one watcher. */
@@ -299,7 +305,7 @@ export class Session {
   /** Looks once, and again if that consulted new directories. */
   *#rounds(cause: ChangeCause, extent: Extent, event: object | undefined): Steps<LookResult> {
     const { fs, clock } = this.#options;
-    const mounts = Mounts.of(fs);
+    const mounts = Mounts.of(fs, extent === 'hints' ? EVENT_TABLE_AGE_MS : undefined);
     const { changes } = this.#counts;
     for (let round = 1; !this.#lifetime.ended; round += 1) {
       if (round > MAX_ROUNDS) return this.#lookLater(cause);

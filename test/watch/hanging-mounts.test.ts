@@ -209,20 +209,26 @@ test('of watchers of one dead mount one call is pending, and none waits in close
 });
 
 describe('in a mount table with mounts on mounts', () => {
-  /** `a/b/file` below a directory, and the table: the id, that of the parent, the mount point below it, the type. */
-  function mounted(...table: [id: number, parent: number, point: string, type: string][]): {
+  type Line = [id: number, parent: number, point: string, type: string];
+  interface MountedScene {
     path: string;
     server: Server;
     watcher: ResilientWatcher;
     clock: FakeClock;
-    mount: (...line: [id: number, parent: number, point: string, type: string]) => void;
-  } {
+    mount: (...line: Line) => void;
+  }
+
+  /** `a/b/file` below a directory, and the table: the id, that of the parent, the mount point below it, the type. */
+  const mounted = (...table: Line[]): MountedScene => mountedOn('0:1', ...table);
+
+  /** @param device of the file system of the directory, as the table has it. */
+  function mountedOn(device: string, ...table: Line[]): MountedScene {
     const root = temporaryDirectory();
     mkdirSync(join(root, 'a/b'), { recursive: true });
     const path = join(root, 'a/b/file');
     writeFileSync(path, 'content');
     const server = new Server(() => [
-      '1 0 0:1 / / rw - ext4 x rw',
+      `1 0 ${device} / / rw - ext4 x rw`,
       ...table.map(
         ([id, parent, point, type]) => `${id} ${parent} 0:${id} / ${join(root, point)} rw - ${type} x rw`,
       ),
@@ -309,13 +315,18 @@ describe('in a mount table with mounts on mounts', () => {
     expect(String(watcher.current?.content)).toBe('content');
   });
 
-  test('a server that is mounted after the start is not looked at synchronously when an event comes', async () => {
-    const scene = mounted();
-    const { watcher, server, path, mount } = scene;
+  const [unknownDevice, hereAnyway] = ['0:1', deviceHere()];
+  test.each([
+    ['at the next event, if its device is new', unknownDevice, 0],
+    ['after the next resync, if no other device is seen', hereAnyway, 5_000],
+  ])('a server that is mounted after the start is not looked at synchronously %s', async (_, device, ms) => {
+    const scene = mountedOn(device);
+    const { watcher, server, path, clock, mount } = scene;
     await watcher.start();
     mount(2, 1, 'a/b', 'fuse');
     let count = 0;
     const synchronousCalls = async (): Promise<readonly string[]> => {
+      await clock.advance(ms);
       server.synchronous = [];
       const { checks } = watcher.status();
       writeFileSync(path, `content ${(count += 1)}`);

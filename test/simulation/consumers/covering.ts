@@ -6,7 +6,7 @@ import { ResilientWatcher, type Change, type ResilientWatcherOptions } from '../
 import { makeDirectories, write } from '../actors/calls.js';
 import { Stuck } from '../machine/machine.js';
 import type { Mount } from '../machine/mounts.js';
-import { leftovers } from '../time.js';
+import { leftovers, monotonic } from '../time.js';
 import { Violation, type World } from '../world.js';
 
 const ABOVE = '/n';
@@ -17,7 +17,7 @@ const LOCAL = '/l';
 const LINK = '/proc/7/root';
 
 /** Within this time, a change of the mount table may not be known, and a call on what hangs is made at once, ms. */
-const TABLE_AGE_MS = 101;
+const TABLE_AGE_MS = 6_001;
 
 /** Polls, resyncs, reading the mount table, and settling take less together, ms. */
 const PATIENCE_MS = 15_000;
@@ -69,6 +69,7 @@ export async function cover(world: World): Promise<void> {
   const other = follow(world, LOCAL, `${LOCAL}/f`, false);
   const all: Mount[] = [];
   let mounted: readonly Mount[] = [];
+  const since = new Map<Mount, number>();
   const unmount = async (mount: Mount): Promise<void> => {
     const hung = mounted.filter(({ isHung }) => isHung);
     for (const each of hung) each.isHung = false;
@@ -87,6 +88,8 @@ export async function cover(world: World): Promise<void> {
       const what = choices.oneOf(['mount', 'mount', 'hang', 'answer', 'unmount'] as const);
       if (what === 'unmount' && one) await unmount(one);
       else if (one && what !== 'mount') {
+        if (what === 'hang')
+          await world.rest(Math.max(0, (since.get(one) ?? 0) + TABLE_AGE_MS - monotonic()));
         // A disk does not hang.
         one.isHung = what === 'hang' && one.storage.type === 'nfs4';
         world.note('server', `${what}s`);
@@ -97,8 +100,8 @@ export async function cover(world: World): Promise<void> {
           const mount = machine.mount(point, { type: choices.oneOf(['nfs4', 'ext4']) });
           all.push(mount);
           mounted = [...mounted, mount];
+          since.set(mount, monotonic());
           world.note('administrator', `mounts over ${point}`);
-          await world.rest(TABLE_AGE_MS);
         } catch (error) {
           if (!(error instanceof Stuck)) throw error;
         }
