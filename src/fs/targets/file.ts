@@ -14,7 +14,7 @@ import type { BigIntStats } from 'node:fs';
 
 import { dirname, toPlatform } from '../../core/ports/platform-path.js';
 import { errnoOf } from '../../core/errors/errno.js';
-import type { Steps } from '../../core/scheduling/steps.js';
+import { wait, type Steps } from '../../core/scheduling/steps.js';
 import type { Disk } from '../disk.js';
 import { PERMISSIONS } from '../../core/options/mode.js';
 import { inodeOf, timestampsAreReliable, isUnchanged, statDigest } from '../file-identity.js';
@@ -77,9 +77,9 @@ export function* fileAt(
     return known;
   }
   const content = digest ? undefined : isSame ? FileSnapshot.bytesOf(known) : bytes;
-  const how = { isSteady, timestampsAreReliable: false, hasFailed: false };
-  const isRenamed = mayBeRenamed(place, known) && (yield* wasRenamed(place.realPath, found, disk));
-  return fileOf(place, found, isRenamed, how, { content, digest, size: bytes.length }, disk);
+  const isRenamed = yield* wasRenamed(place, found, known, disk);
+  const how = { isSteady, timestampsAreReliable: false, hasFailed: false, isRenamed };
+  return fileOf(place, found, how, { content, digest, size: bytes.length }, disk);
 }
 
 /**
@@ -96,9 +96,9 @@ export function* unreadFile(
   size = Number(stat.size),
 ): Steps<FileSnapshot> {
   const rest = { content: undefined, digest: statDigest(stat), size };
-  const how = { isSteady: true, timestampsAreReliable: true, hasFailed };
-  const isRenamed = mayBeRenamed(place, known) && (yield* wasRenamed(place.realPath, stat, disk));
-  return fileOf(place, stat, isRenamed, how, rest, disk);
+  const isRenamed = yield* wasRenamed(place, stat, known, disk);
+  const how = { isSteady: true, timestampsAreReliable: true, hasFailed, isRenamed };
+  return fileOf(place, stat, how, rest, disk);
 }
 
 /** The stamp of the known file, if it was found here and kept as wanted. */
@@ -116,8 +116,7 @@ function stampAt(
 function fileOf(
   place: FilePlace,
   stat: BigIntStats,
-  isRenamed: boolean,
-  how: Pick<FileStamp, 'isSteady' | 'timestampsAreReliable' | 'hasFailed'>,
+  how: Pick<FileStamp, 'isSteady' | 'timestampsAreReliable' | 'hasFailed' | 'isRenamed'>,
   rest: { readonly content: Buffer | undefined; readonly digest: string | undefined; readonly size: number },
   disk: Disk,
 ): FileSnapshot {
@@ -130,7 +129,6 @@ function fileOf(
     volume,
     // The clocks of two file systems say nothing about each other.
     isOlderThanLinks: dev === retargetedOn && mtimeNs < retargetedNs,
-    isRenamed,
     ...how,
   };
   const path = toPlatform?.(place.path) ?? place.path;
@@ -138,16 +136,24 @@ function fileOf(
   return new FileSnapshot({ path, realPath, revision, mode: Number(mode) & PERMISSIONS, stamp, ...rest });
 }
 
-/** A file in another revision than before is complete anyway. */
-function mayBeRenamed({ way: { revision } }: FilePlace, known: FileSnapshot | undefined): boolean {
-  return revision === undefined || revision === known?.revision;
+/**
+ * Whether the last write of a file came before it was renamed or linked to its place. Not asked of a file in another
+ * revision than before: it is complete anyway.
+ */
+function wasRenamed(
+  { realPath, way: { revision } }: FilePlace,
+  stat: BigIntStats,
+  known: FileSnapshot | undefined,
+  disk: Disk,
+): Steps<boolean> {
+  const isSwapped = revision !== undefined && revision !== known?.revision;
+  // An unlink says nothing about its bytes.
+  const isAsWritten = stat.mtimeNs >= stat.ctimeNs || stat.nlink === 0n;
+  return isSwapped || isAsWritten ? wait(false) : cameByRename(realPath, stat, disk);
 }
 
-/** Whether the last write of a file came before it was renamed or linked to its place. */
-function* wasRenamed(path: string, stat: BigIntStats, disk: Disk): Steps<boolean> {
-  const { mtimeNs, ctimeNs, nlink } = stat;
-  // An unlink says nothing about its bytes.
-  if (mtimeNs >= ctimeNs || nlink === 0n) return false;
+function* cameByRename(path: string, stat: BigIntStats, disk: Disk): Steps<boolean> {
+  const { mtimeNs, ctimeNs } = stat;
   try {
     // Asked after the file: a file that is replaced all the time has come after any earlier answer.
     const entryNs = (yield* disk.afresh.lstat(dirname(path)))?.mtimeNs;
