@@ -143,8 +143,8 @@ export const MUTANTS = [
   [
     'a file in place counts as renamed',
     file,
-    'if (mtimeNs >= ctimeNs || nlink === 0n) return false;',
-    'if (nlink === 0n) return false;',
+    'const isAsWritten = stat.mtimeNs >= stat.ctimeNs || stat.nlink === 0n;',
+    'const isAsWritten = stat.nlink === 0n;',
   ],
   [
     'a link in the same tick is later',
@@ -210,7 +210,7 @@ export const MUTANTS = [
   [
     "a resync's find is not confirmed",
     session,
-    "if ((isNew || isElsewhere) && look.cause === 'resync' && !isConfirmed) {",
+    'if (!isConfirmed && this.#unconfirmed.length < MAX_ROUNDS) {',
     'if (false) {',
   ],
   [
