@@ -2,7 +2,7 @@
 
 import { basename, dirname } from '../core/ports/platform-path.js';
 import { errnoOf } from '../core/errors/errno.js';
-import { nextSlice, slices, type Steps } from '../core/scheduling/steps.js';
+import { nextSlice, slices, wait, type Steps } from '../core/scheduling/steps.js';
 import type { WatchedDirectory } from '../core/ports/watch-backend.js';
 import { within } from '../fs/absolute-path.js';
 import { haveSameDirectories, type Consulted } from '../fs/consulted.js';
@@ -33,7 +33,18 @@ export const NO_TIMES: VolumeTimes = new Map();
  * When the volumes of reported files that are not found last changed: that shows whether the files were there in the
  * meantime.
  */
-export function* volumesOfGone(reported: Snapshot, { files }: Snapshot, disk: Disk): Steps<VolumeTimes> {
+export function volumesOfGone(
+  reported: Snapshot | undefined,
+  seen: Observation,
+  disk: Disk,
+): Steps<VolumeTimes> {
+  const found = seen.kind === 'found' ? seen.snapshot : undefined;
+  // A single file is never gone while something is found.
+  if (!found || !reported || found === reported || reported.kind === 'file') return wait(NO_TIMES);
+  return timesOfGone(reported, found, disk);
+}
+
+function* timesOfGone(reported: Snapshot, { files }: Snapshot, disk: Disk): Steps<VolumeTimes> {
   const times = new Map<string, bigint | undefined>();
   const slice = slices();
   for (const [, file, now] of differing(reported.files, files)) {

@@ -313,11 +313,7 @@ export class Session {
       for (const path of this.#reporter.pathsDueAt(beganAt, this.#seen)) this.#target.touch(path);
       const disk = new Disk(fs, mounts, clock, event && round === 1 ? answersOf(event, fs) : undefined);
       const seen = yield* this.#target.look(extent, disk);
-      const { reported } = this;
-      const found = seen.kind === 'found' ? seen.snapshot : undefined;
-      // A single file is never gone while something is found.
-      const mayLack = found && found !== reported && reported && reported.kind !== 'file';
-      const volumeTimes = mayLack ? yield* volumesOfGone(reported, found, disk) : NO_TIMES;
+      const volumeTimes = yield* volumesOfGone(this.reported, seen, disk);
       const look = { cause, number: this.#counts.checks, beganAt, now: clock.monotonic() };
       if (seen.kind === 'unstable') return yield* this.#unstable(look);
       const opened = yield* this.#found(seen, volumeTimes, look, mounts, disk);
