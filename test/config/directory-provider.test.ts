@@ -43,7 +43,7 @@ class DirectoryScene extends ConfigScene {
 }
 
 test('files are merged in the order of their names, in which numbers count by their value', async () => {
-  const order = ['9-b.yaml', '10-a-more.json', '10-a.yaml', '010-b.yaml', '100.toml', 'A.yaml', 'a.jsonc'];
+  const order = ['9-b.yaml', '10-a-more.json', '10-a.yaml', '0010-b.yaml', '100.toml', 'A.yaml', 'a.jsonc'];
   const scene = new DirectoryScene();
   for (const name of order) {
     scene.put(name, name.endsWith('toml') ? `last = "${name}"` : { last: name, [name]: true });
@@ -51,6 +51,16 @@ test('files are merged in the order of their names, in which numbers count by th
   }
   const parts = await scene.provider().parts();
   expect(parts.map(({ name }) => name)).toEqual(order.map((name) => `${scene.directory}/${name}`));
+});
+
+test('a part that is read again has the warnings of that reading only', async () => {
+  const scene = new DirectoryScene({ 'a.env': 'A=x#y' });
+  const parsers = { env: dotenvParser };
+  const [part] = await scene.provider({ parsers }).parts();
+  for (const _ of [1, 2]) {
+    await part?.read();
+    expect(part?.warnings).toHaveLength(1);
+  }
 });
 
 test('hidden files, directories, what editors leave behind and what is set aside are left out without a word', async () => {

@@ -15,6 +15,15 @@ function meant(name: string, keys: readonly string[]): string {
   return alike.find(({ length }) => length === 1)?.[0] ?? name;
 }
 
+test('an index of a list is no name: a variable that looks like one sets a key of its own', async () => {
+  const values = { hosts: ['a', 'b'], ports: [{ number: 1 }] };
+  const env = { APP_HOSTS0: 'x', APP_HOSTS_1: 'y', APP_PORTS_0_NUMBER: '2' };
+  const loader = new ConfigLoader({ sources: [{ values }, { env: { prefix: 'APP_', env } }] });
+  const loaded = await loader.load();
+  await loader.close();
+  expect(loaded).toMatchObject({ ...values, hosts0: 'x', hosts_1: 'y' });
+});
+
 test('a variable sets the key that is spelled alike, and one of its own if several are', async () => {
   const keys = fc.uniqueArray(fc.constantFrom(...KEYS));
   await fc.assert(

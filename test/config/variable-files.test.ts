@@ -71,6 +71,32 @@ test('a file with a relative path is followed by the same watch after each chang
   expect(watches()).toBe(atFirst);
 });
 
+test('a file that its variable no longer names is not watched', async () => {
+  const watch = vi.spyOn(fs, 'watch');
+  onTestFinished(() => watch.mockRestore());
+  const [path, other] = [secretFile('one'), secretFile('other')];
+  const env = { APP_DB_PASSWORD_FILE: path };
+  const loader = loaderOf(env);
+  await loader.load();
+  const open = new Set<string>();
+  for (const [at, [of]] of watch.mock.calls.entries()) {
+    const { value } = watch.mock.results[at] as { value: fs.FSWatcher };
+    open.add(String(of));
+    value.once('close', () => open.delete(String(of)));
+  }
+  const isWatched = (): boolean => [...open].some((of) => of.startsWith(dirname(path)));
+  expect(isWatched()).toBe(true);
+  env.APP_DB_PASSWORD_FILE = other;
+  writeFileSync(path, 'two');
+  await expect.poll(() => loader.current).toMatchObject({ db: { password: 'other' } });
+  await expect.poll(isWatched).toBe(false);
+});
+
+test('an empty variable is unset, and its file sets the key', async () => {
+  const env = { APP_DB_PASSWORD: '', APP_DB_PASSWORD_FILE: secretFile(SECRET) };
+  expect(await loaderOf(env).load()).toMatchObject({ db: { password: SECRET } });
+});
+
 test.each<[string, Record<string, string>, (path: string) => string]>([
   [
     'that is set in both ways',

@@ -86,6 +86,20 @@ test('a token stands in for a token file that cannot be read', async () => {
   expect(await as({ tokenFile: '/nowhere/token' })).toMatchObject({ code: 'ERR_TOKEN_FILE' });
 });
 
+test('data take precedence over a file, which is not read', async () => {
+  const { write, cluster, context } = await scene();
+  const named = { ...cluster.cluster, 'certificate-authority': '/nowhere/ca.crt' };
+  const config = (data: string): string =>
+    write('config', {
+      clusters: [{ name: 'c', cluster: { ...named, 'certificate-authority-data': data } }],
+      users: [{ name: 'u', user: { token: 'opaque-token-0' } }],
+      contexts: [context],
+      'current-context': 'x',
+    });
+  expect((await ask(config(''))).message).toContain('/nowhere/ca.crt');
+  expect((await ask(config('bm9uZQ=='))).message).toContain('certificate-authority-data');
+});
+
 test('everybody who is impersonated is named', async () => {
   const { as, seen } = await scene();
   const extra = { 'as-user-extra': { 'Reason/Why': ['because'] } };

@@ -251,6 +251,12 @@ contexts: []
     expect(text()).toBe(before);
   });
 
+  test('JSON with line ends of Windows keeps its indent', async () => {
+    const { sink, text } = existing(JSON.stringify({ kind: 'Config' }, null, 4).replaceAll('\n', '\r\n'));
+    await deliver(sink, 'first');
+    expect(text()).toContain('\n    "kind": "Config"');
+  });
+
   test.each([[0], [2], ['\t']])('JSON with an indent of %j stays JSON', async (indent) => {
     const others = { name: 'other', cluster: { server: 'https://b' } };
     const config = { kind: 'Config', clusters: [{ name: 'here', cluster: {} }, others], more: [1, 'x'] };

@@ -128,3 +128,25 @@ test('names that differ in case only are two files where a lookup does not fold 
   linkSync(join(root, 'a'), join(root, 'A'));
   await expect.poll(() => [...(watcher.current?.files.keys() ?? [])].sort()).toEqual(['A', 'a']);
 });
+
+test('of two such files, one that a listing leaves out is still there', async () => {
+  const root = temporaryDirectory();
+  for (const name of ['a', 'A', 'b']) writeFileSync(join(root, name), name);
+  let isLeftOut = false;
+  // As btrfs may do with an entry that is renamed over meanwhile.
+  const fs = fsWith({
+    readdir: ({ make }) => {
+      const entries = make() as { name: string }[];
+      return isLeftOut ? entries.filter(({ name }) => name !== 'A') : entries;
+    },
+  });
+  const backend = new ScriptedBackend();
+  const options = { backend, fs, missingGraceMs: 0, settleMs: 0, resyncIntervalMs: 0 };
+  const watcher = new ResilientWatcher(root, options);
+  onTestFinished(() => watcher.close());
+  await watcher.start();
+  isLeftOut = true;
+  writeFileSync(join(root, 'c'), 'c');
+  await watcher.check();
+  expect([...(watcher.current?.files.keys() ?? [])].sort()).toEqual(['A', 'a', 'b', 'c']);
+});

@@ -1,5 +1,5 @@
 /** Limits on what is read, in every kind of target: nobody loses contents without a warning. */
-import { writeFileSync } from 'node:fs';
+import { rmSync, writeFileSync } from 'node:fs';
 
 import type { ResilientWatcherOptions } from 'resilient-watcher';
 import { healthOf, ResilientWatcher } from 'resilient-watcher';
@@ -96,6 +96,29 @@ test.each(sets)('%s with more files than maxFiles is not read', async (kind) => 
   expect(contents()).toEqual([undefined, undefined]);
   expect(warnings).toEqual([expect.stringMatching(/^limit: .*maxFiles \(1\)/)]);
 });
+
+test.each(['a directory', 'a tree'] as const)(
+  '%s is read again once files are removed so that it is within its limits',
+  async (kind) => {
+    const { path, write, options } = target(kind);
+    write(10, 10);
+    const limits = { ...options, maxFiles: 2, maxTotalBytes: 25 };
+    const { watcher, check, contents } = await watch(path, limits);
+    expect(contents()).toEqual([10, 10]);
+    for (const size of [10, 15]) {
+      const extra = ['x', 'y'].map((name) => `${String(path)}/${name}`);
+      for (const name of extra) writeFileSync(name, 'z'.repeat(size));
+      await check();
+      await check();
+      expect(contents()).toEqual([undefined, undefined, undefined, undefined]);
+      for (const name of extra) rmSync(name);
+      await check();
+      await check();
+      expect(watcher.current?.files.size).toBe(2);
+      expect(contents()).toEqual([10, 10]);
+    }
+  },
+);
 
 test.each([{ resyncIntervalMs: 0 }, { resyncIntervalMs: 5_000 }])(
   'a watcher that polls is live for three intervals after its last poll: %o',
