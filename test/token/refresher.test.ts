@@ -193,6 +193,25 @@ describe('hints', () => {
     await clock.advance(HOUR);
     expect(client.requests.length).toBeLessThan(70);
   });
+
+  test('a refusal long after others is answered as soon as the first one was', async () => {
+    const { refresher, clock, client } = refresherScene({ wakeJitterMs: 0, minIntervalMs: 0 });
+    await refresher.start();
+    for (let count = 0; count < 6; count += 1) {
+      void refresher.reportUnauthorized(await refresher.get());
+      await clock.advance(10 * MINUTE);
+    }
+    // It is accepted until the schedule replaces it.
+    await clock.advance(DAY);
+    const { length } = client.requests;
+    void refresher.reportUnauthorized(await refresher.get());
+    await clock.advance(1);
+    expect(client.requests).toHaveLength(length + 1);
+    // Now two in a row.
+    void refresher.reportUnauthorized(await refresher.get());
+    await clock.advance(30_000);
+    expect(client.requests).toHaveLength(length + 2);
+  });
 });
 
 test('its status is plain data, null for what is not known', async () => {

@@ -84,6 +84,24 @@ test('while the backend is unavailable the target is polled, and `degraded` is e
   expect(events.at(-1)).toBe('change v3 by scripted');
 });
 
+test('while the backend is unavailable for the second time, the target is polled again', async () => {
+  const { volume, clock, backend, watcher, events } = watchedKey({
+    pollIntervalMs: 1_000,
+    resyncIntervalMs: 0,
+  });
+  await watcher.start();
+  for (const key of ['v2', 'v3']) {
+    const errors = Array.from({ length: 6 }, () => errno('EMFILE'));
+    backend.refuse(...errors);
+    backend.fail(errno('EMFILE'));
+    volume.publish({ key });
+    await clock.advance(1_500);
+    await watcher.idle();
+    expect(events.some((event) => event.startsWith(`change ${key} by poll`))).toBe(true);
+    while (watcher.state !== 'watching') await clock.advance(1_000);
+  }
+});
+
 test('delays double up to the maximum, with up to 50 % jitter, at the maximum as well', async () => {
   const delays: number[] = [];
   const { clock, backend, watcher } = watchedKey({ random: () => 0.5 });
