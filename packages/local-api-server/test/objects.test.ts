@@ -14,6 +14,7 @@ import {
   type V1ConfigMap,
 } from '@kubernetes/client-node';
 import { LocalApiServer } from '@resilient-watcher/local-api-server';
+import { FakeClock } from 'resilient-watcher/testing';
 import { expect, onTestFinished, test } from 'vitest';
 
 import { kubeConfigOf } from './support/kube-config.js';
@@ -359,6 +360,29 @@ test('a watch begins at a version, with what exists without one, and ends with 4
   expect(await follow({ ...since, labelSelector: 'l=x' }, 3)).toEqual(['ADDED b', 'DELETED a', 'DELETED b']);
   server.expireWatches();
   expect(await follow(since, 1)).toEqual(['ERROR 410']);
+});
+
+test('a watch that has ended has no timer, although it has sent bookmarks', async () => {
+  const clock = new FakeClock(Date.now());
+  const server = await LocalApiServer.start({ clock });
+  onTestFinished(() => server.close());
+  const { token } = await server.mint('default', 'default');
+  const before = clock.pending;
+  const bookmarks: string[] = [];
+  const query = { allowWatchBookmarks: true };
+  const controller = await new Watch(kubeConfigOf(server, token)).watch(
+    MAPS,
+    query,
+    (type) => void bookmarks.push(type),
+    () => undefined,
+  );
+  await expect.poll(() => clock.pending).toBeGreaterThan(before);
+  for (const count of [1, 2]) {
+    await clock.advance(60_000);
+    await expect.poll(() => bookmarks).toHaveLength(count);
+  }
+  controller.abort();
+  await expect.poll(() => clock.pending).toBe(before);
 });
 
 test('objects outside namespaces, definitions and discovery', async () => {
