@@ -34,7 +34,6 @@ const COLUMNS = ['found by schedules', 'found by tests', 'survived', 'reached by
 
 process.once('SIGINT', () => process.exit(130));
 process.once('exit', () => {
-  rmSync(directory, { recursive: true, force: true });
   const all = [...left.values()];
   console.log(`| code | changes | ${COLUMNS.join(' | ')} |`);
   for (const file of new Set(all.map((change) => change.file))) {
@@ -45,6 +44,8 @@ process.once('exit', () => {
   for (const { is, file, line, column, kind, replacement } of all)
     if (!is.startsWith('found'))
       console.log(`- ${is}: ${file}:${line}:${column} ${kind}: \`${replacement.slice(0, 100)}\``);
+  // Last, as what is ended with this process may still write there.
+  rmSync(directory, { recursive: true, force: true, maxRetries: 10 });
 });
 
 const concurrency = Number(values.concurrency);
