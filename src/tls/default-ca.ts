@@ -159,15 +159,16 @@ export function defaultCaCalls(): DefaultCaCalls {
  *
  * When a CA is removed, `https.globalAgent` and the global dispatcher of `fetch()` and undici are replaced by new ones,
  * so that new requests use new connections and no earlier session; requests in flight have 30 s. The new agent has the
- * settings of the old one, and the new dispatcher default options. One that cannot be replaced is an `error` of the result.
- * Not covered: a global agent or dispatcher of another class than `Agent`, an agent that the application has stored,
- * clients with a `ca` of their own, existing TLS contexts (such as that of a gRPC channel), and worker threads (each has
- * its own list).
+ * settings of the old one, and the new dispatcher default options. One that cannot be replaced is an `error` of the
+ * result. Not covered: a global agent or dispatcher of another class than `Agent`, an agent that the application has
+ * stored, clients with a `ca` of their own, existing TLS contexts (such as that of a gRPC channel), and worker threads
+ * (each has its own list).
  *
  * Several bundles may be followed at once. Resolves when the bundle is trusted. To stop, close the result; the list stays
  * as it is until another bundle is followed or changes. Starts the files; the caller has to close them.
- * @throws {TlsError} (rejects) `ERR_TLS_UNSUPPORTED` before Node.js 22.19 and 24.5, and for files with `crl`; `ERR_TLS_CA` if the files have no
- * CA bundle; `ERR_TLS_UNAVAILABLE` if it is not usable (`files.ready()` waits for one).
+ * @throws {TlsError} (rejects) `ERR_TLS_UNSUPPORTED` before Node.js 22.19 and 24.5, and for files with `crl`;
+ * `ERR_TLS_CA` if the files have no CA bundle; `ERR_TLS_UNAVAILABLE` if it is not usable (`files.ready()` waits for
+ * one).
  */
 export async function followDefaultCa(files: TlsFiles, options?: FollowDefaultCaOptions): Promise<DefaultCa> {
   return startOrClose(new DefaultCa(files, options));

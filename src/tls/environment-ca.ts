@@ -6,9 +6,9 @@ import { parseCertificates } from './pem.js';
 import { TlsFiles } from './tls-files.js';
 
 /**
- * Follows the CA bundle that the environment variable `RESILIENT_WATCHER_CA` names; undefined if that is empty, or not set,
- * which causes a process warning. A missing or invalid bundle causes one, too, and is used as soon as it is valid. What is
- * in use is said on stderr.
+ * Follows the CA bundle that the environment variable `RESILIENT_WATCHER_CA` names; undefined if that is empty, or not
+ * set, which causes a process warning. A missing or invalid bundle causes one, too, and is used as soon as it is valid.
+ * What is in use is said on stderr.
  */
 export const environmentCa: Promise<DefaultCa> | undefined = followEnvironmentCa();
 

@@ -1,7 +1,8 @@
 /**
- * Decides which generation a connection belongs to, and what ends when a CA is removed. Each set that trusts less than the
- * one before begins a generation: it lacks a CA, or revokes a certificate that the one before does not. A connection keeps the generation in which its handshake began, as a property of the
- * connection itself. Servers, clients and pools each have generations of their own.
+ * Decides which generation a connection belongs to, and what ends when a CA is removed. Each set that trusts less than
+ * the one before begins a generation: it lacks a CA, or revokes a certificate that the one before does not. A
+ * connection keeps the generation in which its handshake began, as a property of the connection itself. Servers,
+ * clients and pools each have generations of their own.
  *
  * | connection                | a set trusts less                                            | `drainMs` later |
  * |---------------------------|--------------------------------------------------------------|-----------------|

@@ -1,6 +1,6 @@
 /**
- * What revocation lists say, which Node.js does not tell. OpenSSL decides in the handshake who is admitted. As soon as there
- * is a list, it refuses every certificate whose chain has an authority without a list that is valid now:
+ * What revocation lists say, which Node.js does not tell. OpenSSL decides in the handshake who is admitted. As soon as
+ * there is a list, it refuses every certificate whose chain has an authority without a list that is valid now:
  *
  * | of an authority of the bundle, there is    | OpenSSL refuses          | `warning`                       |
  * |--------------------------------------------|--------------------------|---------------------------------|

@@ -206,10 +206,10 @@ export class ServedTls extends Component<ComponentEvents, ServedTlsStatus> {
  * Makes a server of `node:https`, `node:http2` or `node:tls` (and thus of Fastify, Express and others) use the
  * certificate in these files, now and after each change. New connections get the new certificate; open ones continue.
  * All other options of `createServer()` stay in effect, including a `ca` for client certificates: the CA bundle of the
- * files is used only if the server has no `ca`, and their revocation lists only if it has no `crl`. If a later set has no
- * bundle, the last one stays in use. When a CA is removed from the bundle that verifies clients, or a list has a new entry,
- * every connection made before ends, and no session from before is resumed: clients that are still trusted connect again. When the certificate of a client expires, its connection ends in
- * the same way.
+ * files is used only if the server has no `ca`, and their revocation lists only if it has no `crl`. If a later set has
+ * no bundle, the last one stays in use. When a CA is removed from the bundle that verifies clients, or a list has a new
+ * entry, every connection made before ends, and no session from before is resumed: clients that are still trusted
+ * connect again. When the certificate of a client expires, its connection ends in the same way.
  *
  * Resolves when the server has its first certificate; call it before `listen()`, because earlier connections are not
  * known. To stop, close the result or the server. Starts the files; the caller has to close them.

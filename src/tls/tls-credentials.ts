@@ -37,8 +37,8 @@ interface SecureContextSource {
 }
 
 /**
- * A checked set of certificate, key, CA bundle and revocation lists, all from one revision. Printed forms show the subject and
- * the dates, never the key.
+ * A checked set of certificate, key, CA bundle and revocation lists, all from one revision. Printed forms show the
+ * subject and the dates, never the key.
  */
 export class TlsCredentials implements Validity {
   /** PEM. */

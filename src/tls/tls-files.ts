@@ -121,9 +121,10 @@ export const tlsFilesDescription: StatusDescription<TlsFilesStatus> = {
 
 /**
  * The certificate, key and CA bundle in a mounted Secret (`tls.crt`, `tls.key`, `ca.crt`), in a credential bundle (key
- * and chain in one file, as in a pod certificate) or at other paths, there also with revocation lists, always current. Each set is checked as a whole
- * before it is used: the PEM parses, OpenSSL accepts it, the key matches the certificate, and it is valid now. A
- * bad set is `rejected`, and the last good one stays in use. What only some peers reject is a `warning`.
+ * and chain in one file, as in a pod certificate) or at other paths, there also with revocation lists, always current.
+ * Each set is checked as a whole before it is used: the PEM parses, OpenSSL accepts it, the key matches the
+ * certificate, and it is valid now. A bad set is `rejected`, and the last good one stays in use. What only some peers
+ * reject is a `warning`.
  *
  * | what is on disk         | `current`              | event                                            |
  * |-------------------------|------------------------|--------------------------------------------------|
@@ -138,8 +139,9 @@ export const tlsFilesDescription: StatusDescription<TlsFilesStatus> = {
  *
  * A chain is odd if an issuer in it is not valid now or ends before the certificate, if it has issuers but not that of
  * the certificate, or if it is larger than OpenSSL clients accept. Revocation lists are used as they are; a `warning`
- * names each CA whose certificates OpenSSL refuses, because its list has expired or is missing. If every certificate of the CA bundle has expired, the
- * last bundle stays in use, if there is one, with a `warning`; a set of a CA bundle only is rejected then.
+ * names each CA whose certificates OpenSSL refuses, because its list has expired or is missing. If every certificate of
+ * the CA bundle has expired, the last bundle stays in use, if there is one, with a `warning`; a set of a CA bundle only
+ * is rejected then.
  *
  * ```ts
  * const files = new TlsFiles('/etc/tls');

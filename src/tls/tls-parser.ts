@@ -6,7 +6,10 @@ import { TlsError } from './tls-error.js';
 import type { TlsPlace, TlsPlaces } from './tls-paths.js';
 import { bytesOf, passphraseIn } from './tls-set.js';
 
-/** A set in PEM: `cert` and `key`, or `ca`, or all of them, with or without `crl`. The certificate comes first in `cert`, then its issuers. */
+/**
+ * A set in PEM: `cert` and `key`, or `ca`, or all of them, with or without `crl`. The certificate comes first in
+ * `cert`, then its issuers.
+ */
 export interface TlsPem {
   readonly cert?: string | Uint8Array | undefined;
   /** May be protected by the passphrase in the file named `passphrase`. */

@@ -19,8 +19,8 @@ export interface TlsPaths {
   /** The CA bundle, PEM. */
   readonly ca?: string | URL | undefined;
   /**
-   * The revocation lists: PEM, or one in DER. As soon as there is one, OpenSSL refuses the certificates of each CA that has
-   * no valid list: of every CA in a chain, also the root.
+   * The revocation lists: PEM, or one in DER. As soon as there is one, OpenSSL refuses the certificates of each CA that
+   * has no valid list: of every CA in a chain, also the root.
    */
   readonly crl?: string | URL | undefined;
 }

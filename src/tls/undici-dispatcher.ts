@@ -20,9 +20,9 @@ type Undici = typeof undiciModule;
  * fail with a `TlsError` (`ERR_TLS_CA`) instead: they have not been sent. If a later set has no CA bundle, the last one
  * stays in use. Close the dispatcher when it is no longer used. Starts the files; the caller has to close them.
  * @param options options of undici's `Agent`, among them those for its connector, such as `connectTimeout`, `allowH2`
- * and `socketPath`; `connect` and `tls` options are kept, except that `ca`, `cert`, `key` and `crl` are replaced by those of
- * the files, if they have them, and `secureContext`, `pfx` and `session` are refused, with which the files would not
- * decide who is trusted. `pipelining` is at most 1.
+ * and `socketPath`; `connect` and `tls` options are kept, except that `ca`, `cert`, `key` and `crl` are replaced by
+ * those of the files, if they have them, and `secureContext`, `pfx` and `session` are refused, with which the files
+ * would not decide who is trusted. `pipelining` is at most 1.
  * @throws {TlsError} (rejects) if the files are not usable.
  * @throws {PackageError} (rejects) if `undici` is not installed.
  */
@@ -74,8 +74,8 @@ interface RequestHandler {
 }
 
 /**
- * Which handlers are understood. `Guard` hides a handler from undici, which would refuse it: undici 8 no longer takes those
- * of `fetch()` of Node.js 24.
+ * Which handlers are understood. `Guard` hides a handler from undici, which would refuse it: undici 8 no longer takes
+ * those of `fetch()` of Node.js 24.
  */
 function knownBy({ DecoratorHandler }: Undici): (handler: object) => boolean {
   let takesOlder = false;
