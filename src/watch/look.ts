@@ -1,4 +1,4 @@
-/** One look of a watcher: what is at the target, and what comparing it, listening to it and warning of it need besides. */
+/** What comparing what a look has found, listening to it and warning of it need besides. */
 
 import { basename, dirname } from '../core/ports/platform-path.js';
 import { errnoOf } from '../core/errors/errno.js';
