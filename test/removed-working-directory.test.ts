@@ -13,6 +13,7 @@ import {
   TokenFile,
 } from 'resilient-watcher';
 import { DirectoryProvider, FileProvider, jsonParser, VolumeProvider } from 'resilient-watcher/config';
+import { kubeconfigSink } from 'resilient-watcher/kubernetes';
 import { KubeletVolume } from 'resilient-watcher/testing';
 import { TlsFiles } from 'resilient-watcher/tls';
 import { expect, test } from 'vitest';
@@ -34,7 +35,8 @@ test.skipIf(process.platform !== 'linux').each<[name: string, call: () => unknow
   ['AtomicVolume', () => new AtomicVolume('a/b')],
   ['atomicWriteFile', () => atomicWriteFile('a/b', '')],
   ['atomicWriteFileSync', () => atomicWriteFileSync('a/b', '')],
-  ['fileSink', () => fileSink('a/b')({ value: 'x' } as never, {} as never)],
+  ['fileSink', () => fileSink('a/b')],
+  ['kubeconfigSink', () => kubeconfigSink({ path: 'a/b', server: 'https://a' })],
   ['readVolume', () => readVolume('a/b')],
   ['KubeletVolume', () => new KubeletVolume('a/b')],
 ])('without a working directory, a relative path is refused with what to do: %s', async (_, call) => {

@@ -54,8 +54,9 @@ const OPTIONS = {
 export function kubeconfigSink(options: KubeconfigSinkOptions): TokenSink {
   const owner = 'kubeconfigSink';
   const given = resolveOptions(owner, options, OPTIONS);
-  const path = checkPath(owner, 'option "path"', given.path);
-  const caFile = given.caFile === undefined ? undefined : checkPath(owner, 'option "caFile"', given.caFile);
+  const path = toldPath(checkPath(owner, 'option "path"', given.path));
+  const caFile =
+    given.caFile === undefined ? undefined : toldPath(checkPath(owner, 'option "caFile"', given.caFile));
   const { server, caData, tlsServerName, clusterName, user, contextName, namespace, merge, ...rest } = given;
   const names = { server, tlsServerName, clusterName, user, contextName, namespace };
   const { path: _path, caFile: _caFile, ...write } = rest;

@@ -1,4 +1,5 @@
 import { callback, checkPath, resolveOptions } from '../core/options/options.js';
+import { toldPath } from '../core/ports/platform-path.js';
 import { atomicWriteFile } from '../write/atomic-write-file.js';
 import { PRIVATE_MODE } from '../write/file-attributes.js';
 import { OPTIONS, type AtomicWriteFileOptions } from '../write/write-options.js';
@@ -24,11 +25,11 @@ const FILE_SINK_OPTIONS = {
 
 /**
  * Creates a sink that writes each token to a file. Readers see the old file or the new one, never a partial one. The
- * default mode is 0600.
+ * default mode is 0600. A relative path is that of the working directory of this call.
  * @throws {TypeError} for a wrong path, and an unknown or wrong option.
  */
 export function fileSink(path: string | URL, options?: FileSinkOptions): TokenSink {
-  const file = checkPath('fileSink', 'path', path);
+  const file = toldPath(checkPath('fileSink', 'path', path));
   const { render, ...write } = resolveOptions('fileSink', options, FILE_SINK_OPTIONS);
   const sink: TokenSink = async (token, { signal }) => {
     await atomicWriteFile(file, await render(token), { ...write, signal });

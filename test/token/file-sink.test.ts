@@ -29,6 +29,16 @@ test.each([{}, { mode: undefined }])(
   },
 );
 
+test('a relative path is that of the working directory in which the sink was made', async () => {
+  const directory = temporaryDirectory();
+  const before = process.cwd();
+  process.chdir(directory);
+  const sink = fileSink('token');
+  process.chdir(before);
+  await sink(token, { signal });
+  expect(readFileSync(join(directory, 'token'), 'utf8')).toBe('secret');
+});
+
 test('the mode is that of the option, if there is one', async () => {
   const path = join(temporaryDirectory(), 'token');
   await fileSink(path, { mode: 0o640 })(token, { signal });
