@@ -1,12 +1,19 @@
 /** The table of connection.ts: a backend that is lost, cannot be had, and comes back. */
 
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
-import type { ResilientWatcherOptions } from 'resilient-watcher';
-import { expect, test } from 'vitest';
+import {
+  ResilientWatcher,
+  type HintSink,
+  type ResilientWatcherOptions,
+  type WatchBackend,
+} from 'resilient-watcher';
+import { expect, onTestFinished, test } from 'vitest';
 
 import { errno } from '../support/errno.js';
 import { ScriptedScene } from '../support/scripted-scene.js';
+import { temporaryDirectory } from '../support/temporary-directory.js';
 
 /** A watcher of a path, which has not been started. */
 function watched(scene: ScriptedScene, path: string, options: ResilientWatcherOptions = {}) {
@@ -209,4 +216,28 @@ test('the status is plain data and survives JSON', async () => {
   const status = watcher.status();
   expect(JSON.parse(JSON.stringify(status))).toEqual(status);
   expect(JSON.stringify(status)).not.toContain('v1');
+});
+
+test('a backend that gives the same object for every event hides no change', async () => {
+  const path = join(temporaryDirectory(), 'file');
+  writeFileSync(path, '1');
+  let sink: HintSink | undefined;
+  const backend: WatchBackend = {
+    name: 'own',
+    subscribe: (given) => {
+      sink = given;
+      return { setDirectories: () => [], close: () => undefined };
+    },
+  };
+  const watcher = new ResilientWatcher(path, { backend, settleMs: 0, resyncIntervalMs: 0 });
+  onTestFinished(() => watcher.close());
+  await watcher.start();
+  const event = {};
+  for (const text of ['22', '333', '4444']) {
+    writeFileSync(path, text);
+    // It counts for one turn of the event loop.
+    await new Promise(setImmediate);
+    sink?.hint({ path, event });
+    await expect.poll(() => String(watcher.current?.kind === 'file' && watcher.current.content)).toBe(text);
+  }
 });
