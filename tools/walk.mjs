@@ -80,7 +80,7 @@ const WAYS = {
     const { serveTls, TlsFiles } = await entry('tls');
     publish = () => volume.publish(pair());
     publish();
-    const files = new TlsFiles(join(out, 'volume'));
+    const files = new TlsFiles(join(out, 'volume'), { persistent: true });
     const server = createServer();
     await serveTls(server, files);
     const { setSecureContext } = server;
