@@ -130,8 +130,11 @@ test('a command that its signal ends is said not to handle it, and one that ends
     128 + 1,
     expect.stringMatching(/WARN +\/bin\/sh: SIGHUP ends it, .* use --on-change restart/),
   ]);
-  const hungUp = startMain(['run', mounted.directory, '--', '/bin/sh', '-c', 'echo up; exec sleep 1000']);
+  const script = `trap 'trap - HUP; echo reloaded' HUP; echo up; while :; do sleep 0.05; done`;
+  const hungUp = startMain(['run', mounted.directory, '--', '/bin/sh', '-c', script]);
   await hungUp.until(/^up$/m);
+  mounted.publish({ n: '2' });
+  await hungUp.until(/^reloaded$/m);
   hungUp.signal('SIGHUP');
   expect((await hungUp.finished()).stderr).not.toContain('WARN');
 });
