@@ -34,6 +34,9 @@ test('a watch that may be dead is opened again although the directory is the sam
   const hint = hinted();
   renameSync(directory, `${directory}.away`);
   await hint;
+  const look = async (): Promise<unknown> => subscription.setDirectories(setDirectories);
+  // One in between fails, where the watch has ended by then.
+  await look().catch(() => undefined);
   renameSync(`${directory}.away`, directory);
   expect(await subscription.setDirectories(setDirectories)).not.toEqual([]);
   expect(await subscription.setDirectories(setDirectories)).toEqual([]);
@@ -186,20 +189,51 @@ test('a watch that is opened again stays open if those who are notified leave at
 function nativeWatches(): {
   readonly open: (path: unknown) => FSWatcher;
   readonly opened: [path: string, native: FSWatcher][];
+  /** Those that keep the process alive. */
+  readonly referenced: ReadonlySet<FSWatcher>;
 } {
   const opened: [string, FSWatcher][] = [];
+  const referenced = new Set<FSWatcher>();
   const open = (path: unknown): FSWatcher => {
-    const self = (): FSWatcher => native;
     const native = Object.assign(new EventEmitter(), {
-      close: () => undefined,
-      ref: self,
-      unref: self,
+      close: () => void referenced.delete(native),
+      ref: () => {
+        referenced.add(native);
+        return native;
+      },
+      unref: () => {
+        referenced.delete(native);
+        return native;
+      },
     }) as FSWatcher;
     opened.push([String(path), native]);
     return native;
   };
-  return { open, opened };
+  return { open, opened, referenced };
 }
+
+test('who may not watch a directory takes nothing from those who do, whose watch keeps the process alive', async () => {
+  const { open, referenced } = nativeWatches();
+  let isDenied = false;
+  const native = (path: unknown): FSWatcher => {
+    if (isDenied) throw errno('EACCES', String(path));
+    return open(path);
+  };
+  const backend = nodeFsBackend(native, false);
+  const [first, second] = [
+    await subscribe({ backend, native: true }),
+    await subscribe({ backend, native: true }),
+  ];
+  const ancestor = { path: temporaryDirectory(), entries: ['a'], isAncestor: true };
+  await first.subscription.setDirectories([{ ...ancestor, identity: 'one' }]);
+  isDenied = true;
+  for (let times = 0; times < 2; times += 1) {
+    expect(await second.subscription.setDirectories([{ ...ancestor, identity: 'another' }])).toEqual([]);
+    expect(referenced.size).toBe(1);
+  }
+  await first.subscription.close();
+  expect(referenced.size).toBe(0);
+});
 
 test('a directory that is removed on Windows, which is an EPERM of its watch, is a hint and opened again', async () => {
   const { open, opened } = nativeWatches();
@@ -232,13 +266,13 @@ test('on macOS, where a watch hears of everything below its directory, no ancest
 test('on macOS, all directories of a look are opened in one turn, since each start of the stream may lose events', async () => {
   // Native watches are shared by function, so each backend has one of its own.
   const slowWatches = (): ReturnType<typeof nativeWatches> => {
-    const { open, opened } = nativeWatches();
+    const { open, ...watches } = nativeWatches();
     const slow = (path: unknown): FSWatcher => {
       // More than a look may take of one turn.
       for (const end = performance.now() + 1; performance.now() < end;) continue;
       return open(path);
     };
-    return { open: slow, opened };
+    return { open: slow, ...watches };
   };
   const directories = Array.from({ length: 20 }, (_, at) => ({ path: `/Users/me/${at}`, identity: `${at}` }));
   const { open, opened } = slowWatches();
