@@ -85,3 +85,28 @@ test('a file behind two links is complete if it was written before the one that 
   await scene.hint();
   expect(scene.reported).toEqual(['old', 'new']);
 });
+
+test('links on another device, whose clock is ahead, do not count before those on the device of a file', async () => {
+  const scene = new ScriptedScene();
+  mkdirSync(scene.at('tree'));
+  for (const name of ['old', 'new']) {
+    mkdirSync(scene.at(name));
+    writeFileSync(scene.at(`${name}.txt`), name);
+    utimesSync(scene.at(`${name}.txt`), 1, 1);
+    symlinkSync(`../${name}.txt`, scene.at(`${name}/file`));
+  }
+  symlinkSync('../old', scene.at('tree/current'));
+  const stats = statsWith((stat, path) => {
+    if (path === scene.at('tree/current')) {
+      stat.dev += 1n;
+      stat.ctimeNs += 3_600_000_000_000n;
+    }
+    // The file was not renamed.
+    if (path === scene.root) stat.mtimeNs = 1n;
+  });
+  await watch(scene, 'tree', { recursive: { followLinks: true }, fs: fsWith(stats) });
+  unlinkSync(scene.at('tree/current'));
+  symlinkSync('../new', scene.at('tree/current'));
+  await scene.hint();
+  expect(reports(scene)).toEqual(['current/file=new']);
+});
