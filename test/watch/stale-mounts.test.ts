@@ -119,6 +119,32 @@ describe.skipIf(!LINUX)('a file that is mounted by itself', () => {
     expect(heard).toHaveLength(1);
   });
 
+  test.each(['', 'a'])(
+    'is warned of once it appears to another process, behind whose root is "%s"',
+    async (name) => {
+      const directory = temporaryDirectory();
+      writeFileSync(join(directory, 'a'), '');
+      const table = join(temporaryDirectory(), 'mountinfo');
+      writeFileSync(table, `${ROOT}\n`);
+      const open = ({ args: [path, ...rest], make }: Called) =>
+        make([path === `/proc/${process.pid}/mountinfo` ? table : path, ...rest]);
+      const watcher = new ResilientWatcher(join('/proc/self/root', directory, name), {
+        fs: fsWith({ open }, [ROOT]),
+      });
+      const heard = heardBy(watcher);
+      await watcher.start();
+      expect(heard).toEqual([]);
+      writeFileSync(table, `${ROOT}\n2 1 8:1 /elsewhere/a ${join(directory, 'a')} rw - ext4 device rw\n`);
+      await expect
+        .poll(async () => {
+          await watcher.check();
+          return watcher.status().warnings.map(({ code }) => code);
+        })
+        .toEqual(['subPath']);
+      expect(heard).toHaveLength(1);
+    },
+  );
+
   test('is no concern of a target that it is not in', async () => {
     const { directory, table } = mountedKeys('a', '.hidden', 'b.log');
     writeFileSync(join(directory, 'plain'), '');
