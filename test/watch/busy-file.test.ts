@@ -1,6 +1,7 @@
 /** A file that is replaced or written all the time, beside others: it is always there, so it is in the first report. */
 import {
   appendFileSync,
+  existsSync,
   lstatSync,
   mkdirSync,
   renameSync,
@@ -17,7 +18,7 @@ import {
   type FileSystem,
   type ResilientWatcherOptions,
 } from 'resilient-watcher';
-import { FakeClock } from 'resilient-watcher/testing';
+import { FakeClock, KubeletVolume, ScriptedBackend } from 'resilient-watcher/testing';
 import { expect, onTestFinished, test } from 'vitest';
 
 import { fsWith, type Called } from '../support/intercepted-fs.js';
@@ -195,6 +196,37 @@ test('a group is first reported whole: it waits for a file that is written all t
   const { reported, startMs } = await startWhile(write, place, 'a group', 400);
   expect(reported[0]).toEqual(['busy', 'other']);
   expect(startMs).toBeLessThan(1_000);
+});
+
+test('a volume that is written in place is in no first report in part, when a file from before it is due', async () => {
+  const root = temporaryDirectory();
+  writeFileSync(join(root, 'new'), 'text');
+  const volume = new KubeletVolume(join(root, 'volume'));
+  let isBusy = true;
+  const fs = fsWith({
+    read({ make }) {
+      const answer = make();
+      if (isBusy && existsSync(volume.path('busy'))) appendFileSync(volume.path('busy'), '.');
+      return answer;
+    },
+  });
+  const clock = new FakeClock(Date.now());
+  const backend = new ScriptedBackend();
+  const { watcher, reported } = watch([root, { recursive: true, backend, settleMs: 50 }], clock, fs);
+  const started = watcher.start();
+  const looks = (): number => watcher.status().checks;
+  await expect.poll(looks).toBeGreaterThan(0);
+  await clock.advance(20);
+  const before = looks();
+  volume.publish({ busy: 'text', whole: 'text' });
+  backend.hint();
+  await expect.poll(looks).toBeGreaterThan(before);
+  await clock.advance(30);
+  await started;
+  expect(reported).toEqual([['new']]);
+  isBusy = false;
+  await watcher.check();
+  expect(reported).toEqual([['new'], ['busy', 'new', 'whole']]);
 });
 
 test.each(Object.keys(TARGETS))(
