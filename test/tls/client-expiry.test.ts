@@ -6,7 +6,7 @@ import { Agent, createServer, type ServerOptions } from 'node:https';
 import type { ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { join } from 'node:path';
-import { connect, createServer as createTlsServer, type Server } from 'node:tls';
+import { connect, createServer as createTlsServer, type Server, type TLSSocket } from 'node:tls';
 
 import { CertificateSigner } from '@resilient-watcher/local-api-server';
 import { FakeClock, KubeletVolume } from 'resilient-watcher/testing';
@@ -25,14 +25,27 @@ const uri = 'spiffe://example.org/ns/shop/sa/billing';
 const client = root.issue({ uris: [uri], lifetimeMs: HOUR_MS });
 const identity = { ca: root.certificate, cert: client.chain, key: client.key };
 
-async function serve(server: Server): Promise<{ readonly port: number; readonly clock: FakeClock }> {
+interface Served {
+  readonly port: number;
+  readonly clock: FakeClock;
+  /** Publishes a CA bundle. */
+  readonly trust: (bundle: string) => Promise<void>;
+}
+
+async function serve(server: Server): Promise<Served> {
   const volume = new KubeletVolume(join(temporaryDirectory(), 'tls'));
-  volume.publish({ 'tls.crt': own.chain, 'tls.key': own.key, 'ca.crt': root.certificate });
+  const publish = (bundle: string): void =>
+    void volume.publish({ 'tls.crt': own.chain, 'tls.key': own.key, 'ca.crt': bundle });
+  publish(root.certificate);
   const clock = new FakeClock(Date.now());
   const files = new TlsFiles(volume.directory);
   onTestFinished(() => files.close());
   await serveTls(server, files, { clock, drainMs: DRAIN_MS });
-  return { port: await listen(server), clock };
+  const trust = async (bundle: string): Promise<void> => {
+    publish(bundle);
+    await files.check();
+  };
+  return { port: await listen(server), clock, trust };
 }
 
 function keptAlive(): Agent {
@@ -54,6 +67,22 @@ test.each<[name: string, options: ServerOptions]>([
   expect((await askHttps({ port, ca: root.certificate }, agent)).socket).toBe(socket);
   await clock.advance(HOUR_MS / 2);
   await closed;
+});
+
+test('a connection that begins after a CA was removed ends at the expiry, too', async () => {
+  const accepted: TLSSocket[] = [];
+  const server = createTlsServer({ requestCert: true }, (socket) => {
+    accepted.push(socket);
+    socket.write('hello');
+  });
+  const { port, clock, trust } = await serve(server);
+  await trust(`${root.certificate}${new CertificateSigner({ name: 'another' }).certificate}`);
+  await trust(root.certificate);
+  const socket = connect({ port, host: '127.0.0.1', servername: 'localhost', ...identity });
+  onTestFinished(() => void socket.destroy());
+  await once(socket, 'data');
+  await clock.advance(HOUR_MS);
+  expect(accepted.map(({ destroyed }) => destroyed)).toEqual([true]);
 });
 
 test('a response in flight is finished as the last one of its connection, or ends after drainMs', async () => {
