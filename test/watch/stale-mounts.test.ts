@@ -55,6 +55,17 @@ function heardBy(component: Listening): string[] {
   return heard;
 }
 
+/** Once a check has found the mount. */
+async function expectOneWarning(watcher: ResilientWatcher, heard: readonly string[]): Promise<void> {
+  await expect
+    .poll(async () => {
+      await watcher.check();
+      return watcher.status().warnings.map(({ code }) => code);
+    })
+    .toEqual(['subPath']);
+  expect(heard).toHaveLength(1);
+}
+
 describe.skipIf(!LINUX)('a file that is mounted by itself', () => {
   type Kind = readonly [string, (directory: string) => ConstructorParameters<typeof ResilientWatcher>];
   const kinds: readonly Kind[] = [
@@ -110,13 +121,7 @@ describe.skipIf(!LINUX)('a file that is mounted by itself', () => {
     await watcher.start();
     expect(heard).toEqual([]);
     table.mount('/elsewhere/a', join(directory, 'a'));
-    await expect
-      .poll(async () => {
-        await watcher.check();
-        return watcher.status().warnings.map(({ code }) => code);
-      })
-      .toEqual(['subPath']);
-    expect(heard).toHaveLength(1);
+    await expectOneWarning(watcher, heard);
   });
 
   test.each(['', 'a'])(
@@ -135,13 +140,7 @@ describe.skipIf(!LINUX)('a file that is mounted by itself', () => {
       await watcher.start();
       expect(heard).toEqual([]);
       writeFileSync(table, `${ROOT}\n2 1 8:1 /elsewhere/a ${join(directory, 'a')} rw - ext4 device rw\n`);
-      await expect
-        .poll(async () => {
-          await watcher.check();
-          return watcher.status().warnings.map(({ code }) => code);
-        })
-        .toEqual(['subPath']);
-      expect(heard).toHaveLength(1);
+      await expectOneWarning(watcher, heard);
     },
   );
 
