@@ -283,6 +283,8 @@ export class Writing {
     this.#checkAtRest();
     const found = this.#found.at(-1);
     if (found !== text) throw new Violation(10, `at the end, readers find ${String(found)}`);
+    // The same text may have another owner and mode now.
+    this.#rights.check(found, this.#observer.fs);
   }
 
   /** Nothing of what was written last is lost. */
