@@ -316,6 +316,12 @@ export const MUTANTS = [
     '',
   ],
   ['a volume is not synced', 'write/write-volume.ts', 'yield* volume.sync();', ''],
+  [
+    'a directory that a write creates is not synced in the one above',
+    'write/open-directory.ts',
+    'yield* created ? created.orClose(parent.sync()) : parent.sync();',
+    '',
+  ],
   ['the directories of a revision are not synced', pendingRevision, 'yield* directory.sync();', ''],
   [
     'a revision is created before it is announced',

@@ -273,6 +273,7 @@ export class Writing {
   async #recover(): Promise<void> {
     const { choices } = this.#world;
     this.#isRecovering = true;
+    this.#syncAbove();
     this.#found.length = 0;
     this.#durableFrom = this.#clears = 0;
     this.#callsLeft = Infinity;
@@ -285,6 +286,16 @@ export class Writing {
     if (found !== text) throw new Violation(10, `at the end, readers find ${String(found)}`);
     // The same text may have another owner and mode now.
     this.#rights.check(found, this.#observer.fs);
+  }
+
+  /** Only the writer that has created the directory of a volume syncs its name, and may have been killed before that. */
+  #syncAbove(): void {
+    const { fs } = this.#observer;
+    const { hasJournal } = this.#world.machine.root.mount.storage;
+    if (hasJournal || this.#medium === FILE) return;
+    const fd = fs.openSync(this.#directory, 0);
+    fs.fsyncSync(fd);
+    fs.closeSync(fd);
   }
 
   /** Nothing of what was written last is lost. */
