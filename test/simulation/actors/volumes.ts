@@ -57,13 +57,12 @@ export function* publish(publication: Publication, revision: string, payload: Pa
   const tops = new Set([...payload.keys()].map((key) => key.split('/', 1).join()));
   const missing = [...tops].filter((top) => !exists(fs, `${directory}/${top}`));
   if (manner.links === 'before') yield* makeLinks(fs, directory, missing);
-  if (missing.length > 0) world.begins(unit);
+  // What is linked after the swap is complete with the last link.
+  const late = manner.links === 'after' ? missing : [];
+  if (late.length > 0) world.begins(unit);
   yield* swap(publication, revision);
-  if (manner.links === 'after') yield* makeLinks(fs, directory, missing);
-  if (missing.length > 0) {
-    world.ends(unit);
-    yield;
-  }
+  yield* makeLinks(fs, directory, late, () => world.ends(unit));
+  if (missing.length > 0) yield;
   for (const { name } of fs.readdirSync(directory, { withFileTypes: true })) {
     if (name.startsWith('..') || tops.has(name)) continue;
     fs.unlinkSync(`${directory}/${name}`);
@@ -72,9 +71,15 @@ export function* publish(publication: Publication, revision: string, payload: Pa
   if (manner.isTidy && old !== undefined) yield* removeAll(fs, `${directory}/${old}`);
 }
 
-function* makeLinks(fs: Fs, directory: string, names: readonly string[]): Steps {
-  for (const name of names) {
+function* makeLinks(
+  fs: Fs,
+  directory: string,
+  names: readonly string[],
+  atLast: () => void = () => undefined,
+): Steps {
+  for (const [index, name] of names.entries()) {
     fs.symlinkSync(`..data/${name}`, `${directory}/${name}`);
+    if (index === names.length - 1) atLast();
     yield;
   }
 }
