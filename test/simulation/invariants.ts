@@ -1,4 +1,5 @@
 /** What must hold in every schedule. The numbers are those of docs/internals/invariants.md. */
+import { enteredKeys, isWithout } from './entered.js';
 import { NOTHING, type History, type State } from './history.js';
 import { Violation } from './world.js';
 
@@ -48,48 +49,21 @@ export function checkReports(
       }
       const isOfStart = patience.areClocksFar === true && text === reports[0]?.units.get(unit);
       const mine = isOfStart ? NONE : patience;
-      const find = (entered?: readonly string[]): number =>
-        states.findIndex(
-          (state, at) => at >= index && isFoundAs(state, text, entered) && isDue(state, report.at, mine),
-        );
-      let found = find();
-      if (found < 0) found = find(enteredKeys(history, unit, since, report, reports[count - 1]));
+      const entered = enteredKeys(history, unit, since, report, reports[count - 1]);
+      const found = states.findIndex(
+        (state, at) =>
+          at >= index &&
+          (isFoundAs(state, text) || isWithout(text, state.text, entered)) &&
+          isDue(state, report.at, mine),
+      );
       if (found < 0) throw wrongReport(unit, text, states, index, report.at);
       index = found;
     }
   }
 }
 
-/** Whether a look may find this, perhaps by another spelling of its name, or without one of the keys that have entered. */
-function isFoundAs({ text, folded }: State, found: string, entered: readonly string[] = []): boolean {
-  return text === found || folded.has(found) || entered.some((key) => without(text, key) === found);
-}
-
-/**
- * The keys that were files of their own since the start, and that no report has shown in this unit since. A file that
- * becomes a link into a volume is a change of its own, so a swap that comes after it may be told before it.
- */
-function enteredKeys(
-  history: History,
-  unit: string,
-  since: number,
-  report: Report,
-  before: Report | undefined,
-): readonly string[] {
-  const toldBefore = before?.units.get(unit) ?? NOTHING;
-  return [...history.units].flatMap((own) => {
-    const file = history.of(own).findLast(({ text, to }) => text !== NOTHING && to >= since);
-    if (own === unit || !file) return [];
-    const key = file.text.slice(0, file.text.indexOf('='));
-    return report.units.has(own) || without(toldBefore, key) === toldBefore ? [key] : [];
-  });
-}
-
-/** The text of a unit without this key. */
-function without(text: string, key: string): string {
-  const [before, rest] = ` ${text}`.split(` ${key}=`, 2);
-  return rest === undefined ? text : `${before} ${rest.slice(rest.indexOf(' ') + 1)}`.slice(1);
-}
+/** Whether a look may find this, perhaps by another spelling of its name. */
+const isFoundAs = ({ text, folded }: State, found: string): boolean => text === found || folded.has(found);
 
 /**
  * Whether it was replaced time after time, whole each time, and was there at every instant. One that has had a text or two

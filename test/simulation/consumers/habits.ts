@@ -8,7 +8,8 @@ import {
   type Snapshot,
 } from '../../../src/index.js';
 import { write } from '../actors/calls.js';
-import { NOTHING, type History, type State } from '../history.js';
+import { enteredKeys, isWithout } from '../entered.js';
+import { NOTHING, type History } from '../history.js';
 import type { Report } from '../invariants.js';
 import { byUnit } from '../views.js';
 import { Violation, type World } from '../world.js';
@@ -43,7 +44,7 @@ export const HABITS: Readonly<Record<string, Habit>> = {
     world.note('program', `has checked since ${since}`);
     if (isFaulty) return;
     const told = watching.reports.at(-1);
-    for (const unit of volumesIn(history)) assertFresh(unit, told, history.of(unit), since, 'check()');
+    for (const unit of volumesIn(history)) assertFresh(unit, told, history, since, 'check()');
   },
 
   async snapshots({ world, watching, watched, history, isFaulty }) {
@@ -54,8 +55,7 @@ export const HABITS: Readonly<Record<string, Habit>> = {
     const report = { at: world.now, units: unitsOf(snapshot, watched) };
     world.note('program', `has a snapshot: ${[...report.units.values()].join('| ')}`);
     assertExisted(report, history, since, 'snapshot()');
-    for (const unit of allVolumesIn(history))
-      assertFresh(unit, report, history.of(unit), since, 'snapshot()');
+    for (const unit of allVolumesIn(history)) assertFresh(unit, report, history, since, 'snapshot()');
   },
 
   async reads({ world, watched, history, isFaulty }) {
@@ -68,7 +68,7 @@ export const HABITS: Readonly<Record<string, Habit>> = {
     const report = { at: world.now, units: unitsOf(snapshot, watched) };
     world.note('program', `has read: ${[...report.units.values()].join('| ')}`);
     assertExisted(report, history, since, 'readVolume()');
-    for (const unit of volumesIn(history)) assertFresh(unit, report, history.of(unit), since, 'readVolume()');
+    for (const unit of volumesIn(history)) assertFresh(unit, report, history, since, 'readVolume()');
   },
 
   async waits({ world, watched, history, isFaulty }) {
@@ -84,7 +84,7 @@ export const HABITS: Readonly<Record<string, Habit>> = {
     if (snapshot.kind === 'missing') throw new Violation(5, 'waitFor() resolves to what is missing');
     if (isFaulty) return;
     const report = { at: world.now, units: unitsOf(snapshot, watched) };
-    for (const unit of volumesIn(history)) assertFresh(unit, report, history.of(unit), since, 'waitFor()');
+    for (const unit of volumesIn(history)) assertFresh(unit, report, history, since, 'waitFor()');
   },
 
   /** A second start changes nothing. */
@@ -141,9 +141,11 @@ function allVolumesIn(history: History): string[] {
 }
 
 /** 1: what was found existed as a whole, and was there after the call. */
-function assertExisted({ units }: Report, history: History, since: number, call: string): void {
-  for (const [unit, text] of units) {
-    if (history.of(unit).some((state) => state.to >= since && state.text === text)) continue;
+function assertExisted(report: Report, history: History, since: number, call: string): void {
+  for (const [unit, text] of report.units) {
+    const entered = enteredKeys(history, unit, since, report);
+    const states = history.of(unit).filter(({ to }) => to >= since);
+    if (states.some((state) => state.text === text || isWithout(text, state.text, entered))) continue;
     throw new Violation(1, `${unit}: ${call} finds "${text}", which never existed since ${since}`);
   }
 }
@@ -152,13 +154,14 @@ function assertExisted({ units }: Report, history: History, since: number, call:
 function assertFresh(
   unit: string,
   told: Report | undefined,
-  states: readonly State[],
+  history: History,
   since: number,
   call: string,
 ): void {
-  const current = states.filter(({ to }) => to >= since);
+  const current = history.of(unit).filter(({ to }) => to >= since);
   if (current.some(({ text, isPublished }) => text === NOTHING || !isPublished)) return;
   const text = told?.units.get(unit) ?? NOTHING;
-  if (current.some((state) => state.text === text)) return;
+  const entered = told ? enteredKeys(history, unit, since, told) : [];
+  if (current.some((state) => state.text === text || isWithout(text, state.text, entered))) return;
   throw new Violation(8, `${unit}: after ${call}, there is "${text}", which is older`);
 }
