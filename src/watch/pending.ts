@@ -117,10 +117,19 @@ export function* vanishedOf(
       if (isSeen(key)) continue;
       const { vanishedAt } = pending;
       if (vanishedAt === undefined) vanished.set(key, { ...pending, vanishedAt: now });
-      else if (now - vanishedAt < memoryMs) vanished.set(key, pending);
+      else if (remembered(pending, memoryMs, now)) vanished.set(key, pending);
     }
   }
   return vanished;
+}
+
+/** One that has vanished, unless it is forgotten by now. */
+export function remembered(
+  vanished: Pending | undefined,
+  memoryMs: number,
+  now: number,
+): Pending | undefined {
+  return now - (vanished?.vanishedAt ?? -Infinity) < memoryMs ? vanished : undefined;
 }
 
 function looksSame(one: Appearance, other: Appearance): boolean {

@@ -42,6 +42,7 @@ import {
   dueTogether,
   isEach,
   POSTPONED_MS,
+  remembered,
   seenAgain,
   vanishedOf,
   type Due,
@@ -216,10 +217,9 @@ export class Reporter {
     const waits = yield* waitsFor(seen, snapshot, files, difference, found, reported, seenAt, this.#options);
     const othersAt = snapshot.kind === 'group' ? this.#othersAt(files, now) : now;
     const vanished = this.#vanished;
-    if (vanished.size + before.size > 0) {
-      const memoryMs = this.#options.missingGraceMs;
+    const memoryMs = this.#options.missingGraceMs;
+    if (vanished.size + before.size > 0)
       this.#vanished = yield* vanishedOf([vanished, before], (key) => waits.has(key), memoryMs, now);
-    }
     if (othersAt <= now && isEach(waits.values(), ({ quietMs }) => quietMs === 0)) {
       this.#regrouped = NO_KEYS;
       const first = before.size === 0 ? undefined : [...before.keys()].find((key) => waits.has(key));
@@ -231,7 +231,8 @@ export class Reporter {
     for (const [key, wait] of waits) {
       yield* slice();
       const appearance = key === KIND ? kindOf(seen) : (files.get(key) ?? this.#goneAt(key));
-      pending.set(key, seenAgain(before.get(key) ?? vanished.get(key), appearance, wait, look));
+      const earlier = before.get(key) ?? remembered(vanished.get(key), memoryMs, now);
+      pending.set(key, seenAgain(earlier, appearance, wait, look));
     }
     return yield* this.#reportDue(snapshot, files, difference, pending, othersAt, look);
   }
