@@ -3,7 +3,7 @@ import { join } from 'node:path';
 
 import { credentials, retryLogin, type ClosedError, type CredentialFiles } from 'resilient-watcher';
 import { FakeClock, KubeletVolume, ScriptedBackend } from 'resilient-watcher/testing';
-import { expect, onTestFinished, test } from 'vitest';
+import { expect, onTestFinished, test, vi } from 'vitest';
 
 import { outcomeOf } from '../support/outcome-of.js';
 import { temporaryDirectory } from '../support/temporary-directory.js';
@@ -59,14 +59,18 @@ test('a server that has the next password before the file gets the login as soon
   expect(tried).toEqual(['first', 'second']);
 });
 
-test('a server that gets the password after the file is asked again until it has it', async () => {
+test('a server that gets the password after the file is asked again until it has it, and no pause waits any longer', async () => {
   const { login, clock, publish, server, work, tried } = await openScene();
+  const changed = vi.spyOn(login, 'changed');
   await publish('second');
   const result = retryLogin(login, work, { isRefused, clock });
   await expect.poll(() => tried).toEqual(['second']);
   await clock.advance(10_000);
   server.password = 'second';
   expect(await outcomeOf(result, clock)).toBe('second');
+  const pauses = changed.mock.calls.map(([options]) => options?.signal?.aborted);
+  expect(pauses.length).toBeGreaterThan(5);
+  expect(new Set(pauses)).toEqual(new Set([true]));
 });
 
 test('after timeoutMs it rejects with the error of the server', async () => {
