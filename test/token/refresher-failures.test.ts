@@ -151,7 +151,7 @@ describe('failure', () => {
     expect(events('token')).toHaveLength(1);
   });
 
-  test('once the token has expired, get() rejects with the last failure as its cause, and `expired` is emitted once', async () => {
+  test('once the token has expired, get() rejects with the last failure as its cause, and `expired` is emitted once for each token', async () => {
     const { refresher, clock, client, events } = refresherScene({ expirationSeconds: HOUR / SECOND });
     await refresher.start();
     const { expiresAt } = await refresher.get();
@@ -172,8 +172,12 @@ describe('failure', () => {
     expect(refresher.status().healthy).toBe(false);
     client.otherwise = {};
     await clock.advance(MINUTE);
-    expect((await refresher.get()).expiresAt).toBeGreaterThan(clock.now());
+    const next = await refresher.get();
+    expect(next.expiresAt).toBeGreaterThan(clock.now());
     expect(events('healthy')).toHaveLength(1);
+    client.otherwise = { error: boom };
+    await clock.advance(2 * HOUR);
+    expect(events('expired').slice(1)).toMatchObject([{ detail: { current: next } }]);
   });
 
   test('refresh() rejects when its attempt fails, and may be ignored', async () => {
