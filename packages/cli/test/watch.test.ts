@@ -5,7 +5,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 
-import { KubeletVolume } from 'resilient-watcher/testing';
+import { FakeClock, KubeletVolume } from 'resilient-watcher/testing';
 import { describe, expect, onTestFinished, test } from 'vitest';
 
 import { event, succeededWith } from '../../../test/support/events.js';
@@ -268,22 +268,23 @@ test('what editors leave beside a file, and what --ignore matches, causes no act
 });
 
 test('--poll is how often it checks, and nothing else checks in between', async () => {
-  const mounted = volume();
-  const program = startMain([
-    'watch',
-    mounted.directory,
-    '--poll',
-    '2h',
-    '--listen',
-    '127.0.0.1:0',
-    '--json',
-  ]);
+  const clock = new FakeClock();
+  const args = ['watch', volume().directory, '--poll', '2h', '--listen', '127.0.0.1:0', '--json'];
+  const program = startMain(args, { clock });
   await event(program, 'ready');
   const { port } = await event(program, 'listening');
-  const { components } = (await (await fetch(`http://127.0.0.1:${String(port)}/status`)).json()) as {
-    components: { backend?: string; checkIntervalMs?: number }[];
+  const checks = async (): Promise<unknown> => {
+    const { components } = (await (await fetch(`http://127.0.0.1:${String(port)}/status`)).json()) as {
+      components: { checks?: number }[];
+    };
+    expect(components).toMatchObject([{ backend: 'poll', checkIntervalMs: 7_200_000 }]);
+    return components[0]?.checks;
   };
-  expect(components).toMatchObject([{ backend: 'poll', checkIntervalMs: 7_200_000 }]);
+  const before = await checks();
+  await clock.advance(7_199_000);
+  expect(await checks()).toBe(before);
+  await clock.advance(1_000);
+  expect(await checks()).not.toBe(before);
 });
 
 test('a program that does not exist is named at the start, and used once it does', async () => {
