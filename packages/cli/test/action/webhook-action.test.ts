@@ -68,6 +68,23 @@ test('the reason of a refusal is shown, bounded, in one line and without secrets
   expect(shown.length).toBeLessThan(50_000);
 });
 
+test.each([200, 500])(
+  'an answer %i that does not end keeps neither the run nor a connection',
+  async (status) => {
+    let open = 0;
+    const url = await serve((_, response) => {
+      open += 1;
+      response.once('close', () => (open -= 1));
+      response.writeHead(status).write('x'.repeat(20_000));
+    });
+    const { signal } = new AbortController();
+    const run = webhookAction({ url }).run({ paths: [], cause: 'fs' }, { signal });
+    if (status === 200) await run;
+    else await expect(run).rejects.toThrow('status 500');
+    await expect.poll(() => open).toBe(0);
+  },
+);
+
 test('a server with a CA of its own gets the client certificate, from files that may be renewed', async () => {
   const [signer, stranger] = [new CertificateSigner(), new CertificateSigner()];
   const server = signer.issue({ dnsNames: ['localhost'], ipAddresses: ['127.0.0.1'] });
