@@ -250,6 +250,18 @@ test.each([['before it begins'], ['while it runs']])('unpublish stops a producer
   expect(readdirSync(target)).toEqual([]);
 });
 
+test('unpublish of a volume at one target leaves its publication at another one alone', async () => {
+  const { publisher, target } = publisherScene();
+  const other = join(temporaryDirectory(), 'mount');
+  mkdirSync(other);
+  const publishing = publisher.publish('v', target, async () => {
+    await unpublishing;
+    return { files: { password: 'one' } };
+  });
+  const unpublishing = publisher.unpublish('v', other);
+  expect(await publishing).toMatchObject({ outcome: 'published' });
+});
+
 test.each<[string, (directory: string) => string, string]>([
   ['relative', () => 'mount', 'is not an absolute path'],
   ['empty', () => '', 'is not an absolute path'],
