@@ -168,7 +168,9 @@ describe('a watch', () => {
     const { server, pass, update } = scene;
     server.putObject('configmaps', configMap('app'));
     server.putObject('pods', podOf('mounts', [app]));
-    const running = begin(scene, { client: { ...scene.client, lines: silence } });
+    const signals: AbortSignal[] = [];
+    const lines = ({ signal }: ClusterRequest): AsyncGenerator<string> => (signals.push(signal), silence());
+    const running = begin(scene, { client: { ...scene.client, lines } });
     const failures: string[] = [];
     running.on('retry', ({ error }) => failures.push(error.message));
     await passUntil(scene, 1_000, () => expect(running.status().listed).toBe(true));
@@ -181,6 +183,9 @@ describe('a watch', () => {
       await scene.until(() => expect(running.status().synced).toBe(change));
     }
     expect(failures).toContain('Cannot watch configmaps in shop: the watch sent nothing for 90 s');
+    // The requests of the watches before have ended.
+    expect(signals.length).toBeGreaterThan(4);
+    expect(signals.filter(({ aborted }) => !aborted).length).toBeLessThanOrEqual(2);
     expect(running.status().healthy).toBe(false);
   });
 
