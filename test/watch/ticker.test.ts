@@ -6,9 +6,11 @@ import { tickEvery } from '../../src/watch/ticker.js';
 function tickerOnFakeTime() {
   const clock = new FakeClock();
   let scheduled = 0;
-  const schedule: FakeClock['schedule'] = (...args) => {
+  const refs: (boolean | undefined)[] = [];
+  const schedule = (callback: () => void, delayMs: number, options?: { readonly ref?: boolean }) => {
     scheduled += 1;
-    return FakeClock.prototype.schedule.apply(clock, args);
+    refs.push(options?.ref);
+    return clock.schedule(callback, delayMs);
   };
   const counting = {
     now: () => clock.now(),
@@ -16,8 +18,8 @@ function tickerOnFakeTime() {
     schedule,
   };
   const ticks: string[] = [];
-  const ticker = (name: string, onTick?: () => void, intervalMs = 1_000) => {
-    const options = { clock: counting, intervalMs, persistent: true };
+  const ticker = (name: string, onTick?: () => void, intervalMs = 1_000, persistent = true) => {
+    const options = { clock: counting, intervalMs, persistent };
     const tick = () => {
       ticks.push(name);
       onTick?.();
@@ -28,7 +30,7 @@ function tickerOnFakeTime() {
     };
     return { start, stop: () => stop() };
   };
-  return { clock, ticks, ticker, scheduled: () => scheduled };
+  return { clock, ticks, ticker, refs, scheduled: () => scheduled };
 }
 
 test('tickers with the same interval share one timer and tick together, whenever they were started', async () => {
@@ -66,11 +68,12 @@ test('one that is stopped, also by another in the same tick, is not called, and 
   expect(clock.pending).toBe(0);
 });
 
-test('each interval has its own timer', async () => {
-  const { clock, ticks, ticker } = tickerOnFakeTime();
-  const all = [ticker('fast', undefined, 400), ticker('slow')];
+test('each interval has its own timer, and so has what keeps no process alive', async () => {
+  const { clock, ticks, ticker, refs } = tickerOnFakeTime();
+  const all = [ticker('fast', undefined, 400), ticker('weak', undefined, 1_000, false), ticker('slow')];
   for (const one of all) one.start();
+  expect(refs).toEqual([true, false, true]);
   await clock.advance(1_000);
-  expect(ticks).toEqual(['fast', 'fast', 'slow']);
+  expect(ticks).toEqual(['fast', 'fast', 'weak', 'slow']);
   for (const one of all) one.stop();
 });

@@ -53,12 +53,24 @@ test.each([
     'a TokenRefresher without sinks',
     'const it = new TokenRefresher({ client, tokenFile: token }); await it.start(); await it.refresh();',
   ],
+  [
+    'a SecretFile beside a watcher of its directory that is closed',
+    `const watcher = new ResilientWatcher(token);
+    await watcher.start();
+    await new SecretFile(token).get();
+    await watcher.close();`,
+  ],
 ])('a Job that uses %s ends when its work is done', (_, program) => {
   expect(exitCodeOf(program)).toBe(0);
 });
 
 test.each([
   ['a watcher', 'await new ResilientWatcher(token).start();'],
+  [
+    'a watcher that polls as often as a SecretFile does',
+    `await new SecretFile(token, { backend: 'poll' }).get();
+    await new ResilientWatcher(token, { backend: 'poll' }).start();`,
+  ],
   [
     'a ConfigLoader',
     `await new ConfigLoader({ sources: [{ provider: new FileProvider(directory + '/app.json') }] }).start();`,
