@@ -169,15 +169,18 @@ test('for await yields the newest state instead of a backlog, and close() ends i
   expect(seen).toEqual(['undefined>v1', 'v1>v4']);
 });
 
-test('for await before start() ends when the signal aborts, and leaves no listener', async () => {
+test('for await before start() ends when the signal aborts, all that waits at once, and leaves no listener', async () => {
   const controller = new AbortController();
   const { watcher } = watchedKey({ signal: controller.signal });
-  const [waiting, left] = [watcher[Symbol.asyncIterator](), watcher[Symbol.asyncIterator]()];
-  const next = waiting.next();
-  await left.return?.();
+  const left = watcher[Symbol.asyncIterator]();
   expect(getEventListeners(controller.signal, 'abort')).toHaveLength(1);
+  await left.return?.();
+  expect(getEventListeners(controller.signal, 'abort')).toEqual([]);
+  const waiting = watcher[Symbol.asyncIterator]();
+  const ends: unknown[] = [];
+  for (let count = 1; count <= 3; count += 1) void waiting.next().then((end) => ends.push(end));
   controller.abort();
-  expect(await next).toEqual({ done: true, value: undefined });
+  await expect.poll(() => ends).toEqual(Array(3).fill({ done: true, value: undefined }));
   expect(getEventListeners(controller.signal, 'abort')).toEqual([]);
 });
 
