@@ -76,6 +76,7 @@ test('while the backend is unavailable the target is polled, and `degraded` is e
     state: 'degraded',
     backend: 'poll',
     degraded: { code: 'ERR_BACKEND_LIMIT', sysctl: 'fs.inotify.max_user_instances' },
+    lastError: { name: 'BackendError', code: 'ERR_BACKEND_LIMIT' },
   });
 
   backend.accept();
