@@ -57,15 +57,16 @@ test('an empty directory that is made again within missingGraceMs is not reporte
   expect(scene.changes.map(({ current }) => current.kind)).toEqual(['directory']);
 });
 
-test.each(['volume', 'volume/a'])(
-  'a start in the gap of a swap waits for what is published: %s',
-  async (target) => {
+test.each([['volume'], ['volume/a'], ['none', 'volume/a']])(
+  'a start in the gap of a swap waits for what is published: %s %s',
+  async (...target) => {
     const scene = new ScriptedScene();
     const { revision } = scene.volume.publish({ a: '1' });
     const data = scene.volume.path('..data');
     unlinkSync(data);
     scene.clock.schedule(() => symlinkSync(revision, data), 100);
-    await scene.watch(scene.at(target), GRACE);
+    const [first = '', ...others] = target.map((path) => scene.at(path));
+    await scene.watch(others.length > 0 ? [first, ...others] : first, GRACE);
     expect(scene.watcher.current?.kind).not.toBe('missing');
   },
 );
