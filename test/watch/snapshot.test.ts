@@ -21,7 +21,10 @@ describe('snapshot() and readVolume()', () => {
       ['crt', 'c1'],
       ['key', 'k1'],
     ]);
-    expect((await new ResilientWatcher([volume.path('crt')]).snapshot()).kind).toBe('group');
+    const group = ['crt', 'key'].map((key) => volume.path(key));
+    const inOrder = await new ResilientWatcher(group).snapshot();
+    expect(inOrder.kind).toBe('group');
+    expect((await new ResilientWatcher(group.reverse()).snapshot()).digest).toBe(inOrder.digest);
     expect((await new ResilientWatcher(volume.path('crt')).snapshot()).content?.toString()).toBe('c1');
     expect((await new ResilientWatcher(join(root, 'nothing')).snapshot()).kind).toBe('missing');
     expect((await readVolume(root)).files.size).toBe(0);
