@@ -1,5 +1,6 @@
 /** `SecretFile` and `credentials()`: what they hand out, refuse, and never print. */
 
+import { getEventListeners } from 'node:events';
 import { symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { inspect } from 'node:util';
@@ -131,6 +132,18 @@ test('a signal ends waiting also while the file system does not answer, and befo
   const enough = { status: 'rejected', reason: stopping.signal.reason as Error };
   expect(await ends).toEqual([enough, enough]);
   await expect(secret.ready(stopping.signal)).rejects.toThrow('enough');
+});
+
+test('a wait that is over leaves no listener on its signal', async () => {
+  const { volume, secret } = openSecret();
+  volume.publish({ password: 'one' });
+  const { signal } = new AbortController();
+  await secret.ready(signal);
+  const next = secret.changed({ signal });
+  volume.publish({ password: 'two' });
+  await secret.check();
+  expect((await next).value).toBe('two');
+  expect(getEventListeners(signal, 'abort')).toEqual([]);
 });
 
 test('trim is refused where it has no effect', () => {
