@@ -94,6 +94,37 @@ describe.each(Object.entries(FILES))('%s', (_kind, { values, create, code }) => 
     },
   );
 
+  test('shows no line of a file of several lines that the error of a parser quotes', async () => {
+    const lines = ['user: app', 'pin: 314159', 'end'];
+    const { file, events } = mount(lines.join('\n'), (text) => {
+      throw new Error(`expected "=": ${text.split('\n').reverse().join(' | ')}`);
+    });
+    await file.start();
+    expect(events).toEqual([code]);
+    for (const line of lines.slice(0, 2)) expect(file.status().rejected?.message).not.toContain(line);
+  });
+
+  test('check() waits for the newest contents while earlier ones are parsed', async () => {
+    const parsed: (() => void)[] = [];
+    let isSlow = false;
+    const { file, volume } = mount(JSON.stringify({ a: first }), async (text, parsing) => {
+      if (isSlow) await new Promise<void>((resolve) => parsed.push(resolve));
+      return field('a')(text, parsing);
+    });
+    await file.start();
+    isSlow = true;
+    const checks: Promise<string | undefined>[] = [];
+    for (const contents of [{ b: 1 }, { a: second }]) {
+      volume.publish({ login: JSON.stringify(contents) });
+      checks.push(file.check().then(() => file.current?.value));
+      await expect.poll(() => parsed).toHaveLength(1);
+    }
+    parsed[0]?.();
+    await expect.poll(() => parsed).toHaveLength(2);
+    parsed[1]?.();
+    expect(await checks[1]).toBe(second);
+  });
+
   test('rejects a parser that has not ended in ten seconds, and aborts its signal', async () => {
     const signals: AbortSignal[] = [];
     const { file, clock, events } = mount('{}', (_, { signal }) => {
