@@ -1,5 +1,5 @@
 /** Two file systems in one target, each with its own clock: one of them may be hours behind or ahead, and drift. */
-import { directories, files, options, rename, type Kind } from './kinds.js';
+import { directories, files, GROUP_SETTLE_MS, options, rename, SETTLE_MS, type Kind } from './kinds.js';
 import { elapsed, wallClock } from './time.js';
 import * as views from './views.js';
 
@@ -22,7 +22,9 @@ export const clocks: Kind = (world) => {
   const began = wallClock() + skewMs;
   machine.mount(`${ROOT}/w`, { type: 'ext4', now: () => began + elapsed() * (1 + drift) });
   machine.process().fs.symlinkSync(OTHER, LINK);
-  files(world, [OWN, OTHER]);
+  const edits = files(world, [OWN, OTHER]);
+  // A link that is retargeted waits for that of the other member.
+  const areLinked = edits.some(({ edit }) => edit === 'relink' || edit === 'linkAndCopy');
   const shape = choices.oneOf(['tree', 'group', 'directory', 'link'] as const);
   const own = options(world);
   if (shape === 'tree')
@@ -37,6 +39,7 @@ export const clocks: Kind = (world) => {
     return {
       path: [OWN, OTHER],
       options: own,
+      heldMs: areLinked ? GROUP_SETTLE_MS : SETTLE_MS,
       unitOf: (key) => key,
       see: (fs) => views.group(fs, [OWN, OTHER]),
     };

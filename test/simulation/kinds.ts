@@ -35,7 +35,7 @@ export interface Scene extends Watched {
 export const SETTLE_MS = 50;
 
 /** The default of `groupSettleMs`. */
-const GROUP_SETTLE_MS = 200;
+export const GROUP_SETTLE_MS = 200;
 
 /** The default of `missingGraceMs`: for what belongs together and may lose a file without a swap to another revision. */
 export const GRACE_MS = 500;
@@ -97,8 +97,8 @@ export function volume(world: World, directory: string, keys = KEYS): void {
   world.actor(manner.name, (fs) => publisher({ fs, world, directory, manner }, published, pauses));
 }
 
-/** Files that several programs edit. */
-export function files(world: World, paths: readonly string[], edits = Object.keys(EDITS)): void {
+/** Files that several programs edit. Returns how. */
+export function files(world: World, paths: readonly string[], edits = Object.keys(EDITS)): readonly Edit[] {
   const { choices } = world;
   const list: Edit[] = [];
   for (let count = 1 + choices.choose(3); count > 0; count -= 1) {
@@ -112,6 +112,7 @@ export function files(world: World, paths: readonly string[], edits = Object.key
     });
   }
   world.actor('editor', (fs) => editor(fs, world, list));
+  return list;
 }
 
 /** Options that all targets have. */
