@@ -4,6 +4,16 @@ import * as time from './time.js';
 /** Resolves when all promises have been continued: Node.js does that before the next callback of `nextTick`. */
 export const settled = (): Promise<void> => new Promise((resolve) => process.nextTick(resolve));
 
+/** Continues all promises after each of these steps. Returns whether there was any. */
+export async function settledAfterEach(steps: Iterable<undefined>): Promise<boolean> {
+  let isAny = false;
+  for (const _ of steps) {
+    isAny = true;
+    await settled();
+  }
+  return isAny;
+}
+
 /** The next turn of the real event loop. */
 const { setImmediate: realImmediate } = globalThis;
 export const nextRealTurn = (): Promise<void> => new Promise((resolve) => realImmediate(resolve));

@@ -11,7 +11,7 @@
  */
 import { randomOf } from '../support/seeded-random.mjs';
 import type { Choices } from './choices.js';
-import { setRandom, settled, setUser } from './globals.js';
+import { setRandom, settled, settledAfterEach, setUser } from './globals.js';
 import { insidePath } from '../../src/core/ports/platform-path.js';
 import { Errno, Machine, type Platform, type Process } from './machine/machine.js';
 import type { NativeParcel } from './machine/parcel.js';
@@ -231,8 +231,7 @@ export class World {
     if ((this.turns += 1) > MAX_TURNS) throw new Violation(9, `more than ${MAX_TURNS} turns`);
     await settled();
     for (const each of this.eachTurn) each();
-    let didWork = time.runTimers() > 0;
-    if (didWork) await settled();
+    let didWork = await settledAfterEach(time.runTimers());
     this.#actBetween();
     if (this.parcel?.isReady) {
       didWork = true;
@@ -255,10 +254,7 @@ export class World {
       didWork = true;
       await settled();
     }
-    if (time.runImmediates() > 0) {
-      didWork = true;
-      await settled();
-    }
+    didWork = (await settledAfterEach(time.runImmediates())) || didWork;
     if (!didWork) this.#idle(end);
   }
 
