@@ -1,5 +1,6 @@
 /** Two file systems in one target, each with its own clock: one of them may be hours behind or ahead, and drift. */
 import { directories, files, GROUP_SETTLE_MS, options, rename, SETTLE_MS, type Kind } from './kinds.js';
+import { areFarApart } from './skew.js';
 import { elapsed, wallClock } from './time.js';
 import * as views from './views.js';
 
@@ -20,7 +21,10 @@ export const clocks: Kind = (world) => {
   directories(world, ROOT, `${ROOT}/d`, `${ROOT}/w`, LINKS);
   const [skewMs, drift] = [choices.oneOf(SKEWS_MS), choices.oneOf(DRIFTS)];
   const began = wallClock() + skewMs;
-  machine.mount(`${ROOT}/w`, { type: 'ext4', now: () => began + elapsed() * (1 + drift) });
+  const now = (): number => began + elapsed() * (1 + drift);
+  machine.mount(`${ROOT}/w`, { type: 'ext4', now });
+  // Ours may be set, too.
+  world.eachTurn.push(() => (world.areClocksFar ||= areFarApart(now() - wallClock())));
   machine.process().fs.symlinkSync(OTHER, LINK);
   const edits = files(world, [OWN, OTHER]);
   // A link that is retargeted waits for that of the other member.

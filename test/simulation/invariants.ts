@@ -141,6 +141,8 @@ export function checkInTime(
     const last = reports.at(-1)?.units.get(unit);
     const first = reports.findLastIndex((report) => report.units.get(unit) !== last) + 1;
     const at = reports[first]?.at ?? 0;
+    // A target that is missing at the start is not told.
+    if (areTogether && first === 0 && last === undefined) continue;
     // One that is due waits for the others.
     const waitMs = areTogether || first === 0 ? longestMs : 2 * heldMs(unit);
     const lateMs = at - quietSince - waitMs - pollMs;

@@ -21,8 +21,10 @@ const LATEST_MS = 2_000;
 /** A server in a wrong time zone, or with a wrong date. */
 const FAR_MS = [8, -8, 23, -23, 25, -25, 24 * 400, -24 * 4_000].map((hours) => hours * 3_600_000);
 
-/** Clocks that differ by more say nothing about each other, ms. */
 const DAY_MS = 24 * 3_600_000;
+
+/** Whether clocks that differ by so much, ms, say nothing about each other. */
+export const areFarApart = (ms: number): boolean => Math.abs(ms) >= DAY_MS - LATEST_MS;
 
 /** The clocks of a schedule. */
 export interface Clocks {
@@ -51,9 +53,9 @@ export function clocksOf(seed: number, areWriters: boolean): Clocks {
   const stepMs = isFar && !isOnlyOurs ? farMs : drawn;
   const stepped = (elapsed: number): number => (elapsed >= at ? stepMs : 0);
   setWallClock(which === 1 || isOnlyOurs ? stepped : () => 0);
-  const largest = Math.max(...[0, stepMs, -stepMs].map((by) => Math.abs(skewMs + by)));
+  const differences = [0, stepMs, -stepMs].map((by) => skewMs + by);
   return {
     skewAt: (elapsed) => skewMs + (which === 0 ? stepped(elapsed) : isOnlyOurs ? -stepped(elapsed) : 0),
-    areFar: isFar && largest >= DAY_MS - LATEST_MS,
+    areFar: isFar && differences.some(areFarApart),
   };
 }
