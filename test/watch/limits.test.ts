@@ -1,5 +1,5 @@
 /** Limits on what is read, in every kind of target: nobody loses contents without a warning. */
-import { rmSync, writeFileSync } from 'node:fs';
+import { rmSync, statSync, utimesSync, writeFileSync } from 'node:fs';
 
 import type { ResilientWatcherOptions } from 'resilient-watcher';
 import { healthOf, ResilientWatcher } from 'resilient-watcher';
@@ -86,6 +86,27 @@ test.each(sets)(
     write(11, 10);
     await check();
     expect(contents()).toEqual([11, 10]);
+  },
+);
+
+test.each(['a file', 'a directory', 'a tree', 'a group'] as const)(
+  '%s of which nothing is read is told when it is written again with the same size and time',
+  async (kind) => {
+    const { path, write, options } = target(kind);
+    const [first = ''] = [path].flat();
+    const file = kind === 'a directory' || kind === 'a tree' ? `${first}/a` : first;
+    const writeOld = (): void => {
+      write(10, 10);
+      utimesSync(file, 1, 1);
+    };
+    writeOld();
+    const { watcher, check } = await watch(path, { maxContentBytes: 1, ...options });
+    const changes: string[] = [];
+    watcher.on('change', ({ changed }) => changes.push(...changed));
+    const changedAt = (): bigint => statSync(file, { bigint: true }).ctimeNs;
+    for (const before = changedAt(); changedAt() === before;) writeOld();
+    await check();
+    expect(changes.map((key) => key.split('/').at(-1))).toContain('a');
   },
 );
 
