@@ -44,6 +44,16 @@ describe('a group', () => {
     ]);
   });
 
+  // On macOS, what is only above a member is not listened to.
+  test('listens to the directory of a member that is above another one, too', async () => {
+    const scene = new ScriptedScene();
+    mkdirSync(scene.at('d'));
+    for (const name of ['d/f', 'f']) writeFileSync(scene.at(name), '');
+    await scene.watch([scene.at('d/f'), scene.at('f')]);
+    const directory = scene.backend.directories.find(({ path }) => path === scene.root);
+    expect(directory).toMatchObject({ entries: ['d', 'f'], isAncestor: false });
+  });
+
   test('reports members that are missing, created and removed; without any it is missing', async () => {
     const scene = new ScriptedScene();
     const [one, two] = [join(scene.root, 'one'), join(scene.root, 'two')];
