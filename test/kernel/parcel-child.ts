@@ -3,7 +3,7 @@
  * worse than before. It does what its first argument says and prints one JSON object.
  */
 import { once } from 'node:events';
-import { mkdtempSync, readdirSync, readlinkSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readdirSync, readlinkSync, watch, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { isMainThread, Worker } from 'node:worker_threads';
@@ -77,6 +77,15 @@ const scenarios: Record<string, () => Promise<unknown>> = {
       await subject.close();
     }
     return { heard: true, instances: inotifyInstances() };
+  },
+
+  /** The module has nothing to watch any more, and something else takes the instance. */
+  async leave() {
+    const subject = new Subject();
+    await subject.open(directory);
+    await subject.close();
+    watch('/', { persistent: false });
+    return new Subject().open(newTree());
   },
 
   async 'watch two'() {

@@ -75,6 +75,10 @@ describe.runIf(process.platform === 'linux' && canUnshare())('with no more than'
     expect(limited('max_inotify_instances', 1, 'watch')).toEqual({ heard: true, instances: 0 });
   });
 
+  test('1 inotify instance it refuses once it has left its tree and the instance is taken, and does not freeze', () => {
+    expect(limited('max_inotify_instances', 1, 'leave')).toMatchObject({ code: 'ERR_BACKEND_LIMIT' });
+  });
+
   test('2 inotify instances it refuses after the second death and does not freeze', () => {
     expect(limited('max_inotify_instances', 2, 'die')).toEqual({
       deaths: Array(4).fill('ERR_BACKEND_DOWN'), // 2 times 2 subscriptions
