@@ -160,21 +160,38 @@ class Reader {
 }
 
 const keys = fc.constantFrom('a', 'b', 'c');
-const DOES = ['write', 'write', 'empty', 'rename', 'remove', 'write what is known', 'write again'] as const;
-type Does = (typeof DOES)[number];
 
-const steps = fc.array(
-  fc.record({
-    afterMs: fc.constantFrom(0, 1, 10, 49, 50, 51, 70, 99, 120, 400, 499, 500, 501, 1_500),
-    key: keys,
-    does: fc.constantFrom(...DOES),
-  }),
-  { minLength: 1, maxLength: 12 },
+/** How often each of them is drawn. */
+const DOES = {
+  write: 3,
+  'write what is known': 3,
+  remove: 2,
+  recreate: 2,
+  rename: 1,
+  empty: 1,
+  'write again': 1,
+} as const;
+type Does = keyof typeof DOES;
+const does = fc.constantFrom(
+  ...(Object.keys(DOES) as Does[]).flatMap((each) => Array<Does>(DOES[each]).fill(each)),
+);
+
+const stepsOf = (afterMs: readonly number[], key: fc.Arbitrary<string>) =>
+  fc.array(fc.record({ afterMs: fc.constantFrom(...afterMs), key, does }), {
+    minLength: 1,
+    maxLength: 24,
+    size: 'max',
+  });
+
+const steps = fc.oneof(
+  stepsOf([0, 1, 10, 49, 50, 51, 69, 70, 120, 400, 499, 500, 1_500], keys),
+  // One that never settles.
+  stepsOf([10, 20, 40, 49, 49, 70], fc.constant('a')),
 );
 
 const times = fc.record({
   settleMs: fc.constantFrom(50, 50, 0, 100),
-  maxSettleMs: fc.constantFrom(120, 1_000),
+  maxSettleMs: fc.constantFrom(120, 700),
   missingGraceMs: fc.constantFrom(500, 70, 0),
 });
 
@@ -202,15 +219,16 @@ class Directory extends ScriptedScene {
     const text = this.#textAfter(key, does, newText);
     if (text === undefined) return false;
     this.#tick();
+    if (does === 'remove' || (does === 'recreate' && before)) rmSync(path);
     if (does === 'remove') {
-      rmSync(path);
       files.delete(key);
     } else if (does === 'rename') {
       this.#rename(path, text);
       files.set(key, { text, inode: {}, isOld: true });
     } else {
       writeFileSync(path, text);
-      files.set(key, { text, inode: before?.inode ?? {}, isOld: false });
+      const inode = does === 'recreate' ? {} : (before?.inode ?? {});
+      files.set(key, { text, inode, isOld: false });
     }
     return true;
   }
