@@ -30,7 +30,8 @@ async function runFile(file, log, env) {
     { env: { ...process.env, ...env, NO_COLOR: '1' }, stdio: ['ignore', 'pipe', 'pipe'], detached: true },
   );
   const kill = () => process.kill(-child.pid, 'SIGKILL');
-  process.once('exit', kill);
+  // Before the directory is removed in which it writes.
+  process.prependOnceListener('exit', kill);
   let output = '';
   for (const stream of [child.stdout, child.stderr]) stream.on('data', (data) => (output += data));
   const started = Date.now();
