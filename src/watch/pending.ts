@@ -31,6 +31,9 @@ export interface Wait {
 
 export const NO_WAIT: Wait = { quietMs: 0, maxMs: 0 };
 
+/** `either`: the inode does not tell which. */
+type Modification = 'replaced' | 'written' | 'either';
+
 /** A pending difference, or one that has vanished. Times are monotonic ms. */
 export interface Pending {
   /** See `mergeCauses`. */
@@ -42,7 +45,7 @@ export interface Pending {
   readonly unchangedSince: number;
   readonly dueAt: number;
   /** How the file was modified since it was first seen. Once written in place, it stays `written`. */
-  readonly modified: 'replaced' | 'written' | undefined;
+  readonly modified: Modification | undefined;
   /** When it was no longer seen; undefined while it is pending. */
   readonly vanishedAt?: number;
 }
@@ -90,13 +93,14 @@ export function seenAgain(
 }
 
 /** What has happened to a file. */
-function changeOf(one: Appearance, other: Appearance): 'replaced' | 'written' | undefined {
+function changeOf(one: Appearance, other: Appearance): Modification | undefined {
   if (typeof one !== 'object' || typeof other !== 'object') return undefined;
   const [before, after] = [FileSnapshot.stampOf(one).inode, FileSnapshot.stampOf(other).inode];
   if (!isSameInode(before, after)) return 'replaced';
-  // An unlink changes the inode, too, and the number of one that was replaced is used again, perhaps within one tick.
-  const isSame = before.mtimeNs === after.mtimeNs && before.size === after.size;
-  return isSame || after.mtimeNs === after.birthtimeNs ? undefined : 'written';
+  // An unlink changes the inode, too.
+  if (before.mtimeNs === after.mtimeNs && before.size === after.size) return undefined;
+  // If nothing happened to it after the tick that created it, it may have been replaced in that tick, and its number reused.
+  return before.ctimeNs === before.birthtimeNs ? 'either' : 'written';
 }
 
 /**

@@ -9,6 +9,7 @@ import {
   symlinkSync,
   utimesSync,
   writeFileSync,
+  type BigIntStats,
 } from 'node:fs';
 import { join } from 'node:path';
 
@@ -21,7 +22,7 @@ import {
 import { FakeClock, KubeletVolume, ScriptedBackend } from 'resilient-watcher/testing';
 import { expect, onTestFinished, test } from 'vitest';
 
-import { fsWith, type Called } from '../support/intercepted-fs.js';
+import { fsWith, statsWith, type Called } from '../support/intercepted-fs.js';
 import { ScriptedScene } from '../support/scripted-scene.js';
 import { temporaryDirectory } from '../support/temporary-directory.js';
 
@@ -244,6 +245,33 @@ test.each(Object.keys(TARGETS))(
     expect(startMs).toBeLessThan(1_000);
   },
 );
+
+test('a file is in the first report that has the number and time of creation of one that it followed in one tick', async () => {
+  const { directory, busy } = scene();
+  const now = BigInt(Date.now()) * 1_000_000n;
+  /** Two versions have one number and time of creation; the second one was written in the next tick. */
+  const inTicks = (stat: BigIntStats): void => {
+    if (!stat.isFile() || stat.size < 10n) return;
+    const birthtimeNs = now + 10_000_000n * (stat.size / 2n);
+    const changedNs = birthtimeNs + 4_000_000n * (stat.size % 2n);
+    Object.assign(stat, { ino: 1n, birthtimeNs, mtimeNs: changedNs, ctimeNs: changedNs });
+  };
+  writeFileSync(busy, '.'.repeat(10));
+  const [backend, clock] = [new ScriptedBackend(), new FakeClock(Date.now())];
+  const { watcher, reported } = watch([directory, { backend }], clock, fsWith(statsWith(inTicks)));
+  const started = watcher.start();
+  const looks = (): number => watcher.status().checks;
+  for (let size = 11; size < 16; size += 1) {
+    await expect.poll(looks).toBe(size - 10);
+    await clock.advance(20);
+    writeFileSync(busy, '.'.repeat(size));
+    backend.hint();
+  }
+  await expect.poll(looks).toBe(6);
+  await clock.advance(50);
+  await started;
+  expect(reported).toEqual([['busy', 'other']]);
+});
 
 test('a busy log does not delay the other files of a directory whose link is retargeted', async () => {
   const scene = new ScriptedScene();

@@ -226,6 +226,7 @@ class Directory extends ScriptedScene {
       this.#rename(path, text);
       files.set(key, { text, inode: {}, isOld: true });
     } else {
+      if (!before) this.#create(path);
       writeFileSync(path, text);
       const inode = does === 'recreate' ? {} : (before?.inode ?? {});
       files.set(key, { text, inode, isOld: false });
@@ -237,6 +238,12 @@ class Directory extends ScriptedScene {
     if (does === 'remove' || does === 'write again') return this.reader.files.get(key)?.text;
     if (does === 'write what is known') return this.reader.knownText(key);
     return does === 'empty' ? '' : newText;
+  }
+
+  /** A file that is then changed in a later tick: in the same one, it could be replaced by another one with its number. */
+  #create(path: string): void {
+    writeFileSync(path, '');
+    this.#tick();
   }
 
   /** The clock of the file system ticks, so that what is written now differs from what was written before. */
@@ -252,6 +259,7 @@ class Directory extends ScriptedScene {
     const timeOf = (of: string, which: 'mtimeNs' | 'ctimeNs'): bigint =>
       lstatSync(of, { bigint: true })[which];
     do {
+      this.#create(this.at('next'));
       writeFileSync(this.at('next'), text);
       utimesSync(this.at('next'), 1, 1);
       renameSync(this.at('next'), path);
