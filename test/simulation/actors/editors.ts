@@ -27,9 +27,11 @@ export const EDITS: Readonly<Record<string, Program>> = {
   },
 
   /** A new file, renamed into place: `sed -i`, `mv`, rsync. */
-  *rename(fs, _world, path, text, pauseMs) {
+  *rename(fs, world, path, text, pauseMs) {
     const temporary = `${path}.tmp`;
+    world.writes(temporary);
     yield* write(fs, temporary, `renamed, ${text}`, 2);
+    world.ends(temporary);
     yield pauseMs;
     fs.renameSync(temporary, path);
     yield;

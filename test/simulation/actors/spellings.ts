@@ -20,10 +20,13 @@ export const SPELLED_EDITS: Readonly<Record<string, Program>> = {
 
   respellBack: (fs, _world, path) => moved(fs, path, path),
 
-  *replaceAs(fs, _world, path, text, pauseMs) {
-    yield* write(fs, `${path}.tmp`, `renamed, ${text}`, 2);
+  *replaceAs(fs, world, path, text, pauseMs) {
+    const temporary = `${path}.tmp`;
+    world.writes(temporary);
+    yield* write(fs, temporary, `renamed, ${text}`, 2);
+    world.ends(temporary);
     yield pauseMs;
-    fs.renameSync(`${path}.tmp`, respelled(path));
+    fs.renameSync(temporary, respelled(path));
     yield;
   },
 
