@@ -19,8 +19,6 @@ export interface Scene extends Watched {
   readonly isDeafened?: boolean;
   /** Whether somebody writes all the time, for whom the first report must not wait. */
   readonly isLogged?: boolean;
-  /** Whether only what is told last is compared: on the way, a file has the key by which it was found first. */
-  readonly isOfLast?: boolean;
   /** How late events are, ms; 0 by default. */
   readonly lateMs?: number;
   /** How long a change is held that is neither a loss nor empty, ms; `SETTLE_MS` by default. */

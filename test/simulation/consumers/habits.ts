@@ -54,7 +54,7 @@ export const HABITS: Readonly<Record<string, Habit>> = {
     if (!snapshot || isFaulty) return;
     const report = { at: world.now, units: unitsOf(snapshot, watched) };
     world.note('program', `has a snapshot: ${[...report.units.values()].join('| ')}`);
-    assertExisted(report, history, since, 'snapshot()');
+    assertExisted(report, history, watched, since, 'snapshot()');
     for (const unit of allVolumesIn(history)) assertFresh(unit, report, history, since, 'snapshot()');
   },
 
@@ -67,7 +67,7 @@ export const HABITS: Readonly<Record<string, Habit>> = {
     if (!snapshot || isFaulty) return;
     const report = { at: world.now, units: unitsOf(snapshot, watched) };
     world.note('program', `has read: ${[...report.units.values()].join('| ')}`);
-    assertExisted(report, history, since, 'readVolume()');
+    assertExisted(report, history, watched, since, 'readVolume()');
     for (const unit of volumesIn(history)) assertFresh(unit, report, history, since, 'readVolume()');
   },
 
@@ -141,11 +141,19 @@ function allVolumesIn(history: History): string[] {
 }
 
 /** 1: what was found existed as a whole, and was there after the call. */
-function assertExisted(report: Report, history: History, since: number, call: string): void {
+function assertExisted(
+  report: Report,
+  history: History,
+  { isOfLast = false }: Watched,
+  since: number,
+  call: string,
+): void {
+  const contentOf = (text: string): string => (isOfLast ? text.slice(text.indexOf('=')) : text);
   for (const [unit, text] of report.units) {
     const entered = enteredKeys(history, unit, since, report);
-    const states = history.of(unit).filter(({ to }) => to >= since);
-    if (states.some((state) => state.text === text || isWithout(text, state.text, entered))) continue;
+    const all = (isOfLast ? [...history.units] : [unit]).flatMap((each) => history.of(each));
+    const states = all.filter(({ to }) => to >= since).map((state) => contentOf(state.text));
+    if (states.some((each) => each === contentOf(text) || isWithout(text, each, entered))) continue;
     throw new Violation(1, `${unit}: ${call} finds "${text}", which never existed since ${since}`);
   }
 }

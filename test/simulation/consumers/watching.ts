@@ -20,6 +20,8 @@ export interface Watched {
   readonly unitOf: UnitOf;
   /** Whether a part of it may be unreadable while the rest is reported. */
   readonly isTree?: boolean;
+  /** Whether only what is told last has the right keys: on the way, a file has the key by which it was found first. */
+  readonly isOfLast?: boolean;
 }
 
 export class Watching {
