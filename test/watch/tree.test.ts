@@ -1,4 +1,4 @@
-import { chmodSync, mkdirSync, renameSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs';
+import { chmodSync, mkdirSync, renameSync, rmSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
 import { KubeletVolume } from 'resilient-watcher/testing';
@@ -268,4 +268,21 @@ test('the files of a volume in a tree are gone when its link leads to a file', a
   await scene.settle();
   const left = ['a', 'd/e/a'];
   expect(await shown()).toEqual([left, left]);
+});
+
+test('a directory is shown under the first of its links, also when another one was looked at before the shown one went', async () => {
+  const scene = open(new ScriptedScene());
+  mkdirSync(scene.at('directory'));
+  writeFileSync(scene.at('directory/f'), 'text');
+  const link = (name: string): string => join(treeOf(scene), name);
+  symlinkSync(scene.at('directory'), link('c'));
+  await watchTree(scene, { recursive: { followLinks: true }, missingGraceMs: 500 });
+  for (const name of ['a', 'b']) {
+    symlinkSync(scene.at('directory'), link(name));
+    await scene.hint(link(name));
+  }
+  rmSync(link('a'));
+  // Both are pending: one is added, and the other one is removed.
+  await scene.pass(400);
+  await shows(scene, ['b/f'], 'a');
 });

@@ -146,7 +146,7 @@ export class TreeNodes {
   isAlias(key: string, identity: string, isLinked: boolean): boolean {
     const otherKey = this.#byIdentity.get(identity);
     const other = otherKey === undefined || otherKey === key ? undefined : this.directories.get(otherKey);
-    const isThis = isLinked && other !== undefined && !(other.isLinked && key < other.key);
+    const isThis = isLinked && other !== undefined && !isBefore(key, other);
     if (isThis) this.#skip(key, identity);
     else if (other?.isLinked) this.#skip(other.key, identity);
     return isThis;
@@ -223,10 +223,14 @@ export class TreeNodes {
     this.#skipped.set(key, identity);
   }
 
-  /** The keys that were skipped because of another key that is gone, each taken out. */
+  /** The keys that were skipped because of another key that is gone, each taken out; not those after the new one. */
   takeOrphans(): string[] {
     const orphans: string[] = [];
-    for (const [key, identity] of this.#skipped) if (!this.#byIdentity.has(identity)) orphans.push(key);
+    for (const [key, identity] of this.#skipped) {
+      const shown = this.#byIdentity.get(identity);
+      const other = shown === undefined ? undefined : this.directories.get(shown);
+      if (!other || isBefore(key, other)) orphans.push(key);
+    }
     for (const key of orphans) this.#skipped.delete(key);
     return orphans;
   }
@@ -301,6 +305,9 @@ export class TreeNodes {
     return mergeDirectories(all);
   }
 }
+
+/** Whether a link is the one that shows a directory, instead of another key. */
+const isBefore = (key: string, other: TreeDirectory): boolean => other.isLinked && key < other.key;
 
 const isOfLookup = (error: TargetError | undefined): boolean =>
   (error?.cause as NodeJS.ErrnoException | undefined)?.syscall === 'lstat';
