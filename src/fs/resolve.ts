@@ -18,7 +18,7 @@
  */
 import type { BigIntStats } from 'node:fs';
 
-import { basename, BETWEEN_NAMES, dirname } from '../core/ports/platform-path.js';
+import { basename, BETWEEN_NAMES, dirname, resolve as normalized } from '../core/ports/platform-path.js';
 import { errnoOf, isDenied } from '../core/errors/errno.js';
 import { MAX_LINKS } from '../core/ports/file-system.js';
 import type { Steps } from '../core/scheduling/steps.js';
@@ -279,7 +279,8 @@ function* missing(
   disk: Disk,
 ): Steps<Resolution> {
   const isPublished = yield* exists(within(dirname(path), `${DATA_LINK}/${basename(path)}`), disk);
-  const unlinkedIn = isPublished ? dirname(path) : passed && dirname(passed);
+  // After a directory that may not be looked up, there may be dots.
+  const unlinkedIn = isPublished ? normalized(dirname(path)) : passed && dirname(passed);
   const isGap = isPublished || route.hops > 0 || !isUserVisible(basename(path));
   return { kind: 'missing', path, isGap, unlinkedIn, changedNs: directory?.mtimeNs ?? 0n, route };
 }

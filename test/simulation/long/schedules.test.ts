@@ -54,6 +54,7 @@ test.concurrent.each([
   ['alternating', 51_996],
   ['together', 91_001_018],
   ['together', 630_058_911],
+  ['together', 720_116_366],
   ['busy-group', 100_058_531],
   ['denied', 100_117_660],
   ['denied', 810_001_019],
