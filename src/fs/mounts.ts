@@ -169,6 +169,11 @@ export class Mounts {
    */
   inTurn<T>(path: string, call: () => Promise<T>): Promise<T> {
     const mount = this.#waitsFor(path);
+    return this.#untilReplaced(path, this.#reading.outstanding.run(`${mount.point} ${mount.id}`, call));
+  }
+
+  #untilReplaced<T>(path: string, answer: Promise<T>): Promise<T> {
+    const mount = this.#waitsFor(path);
     return new Promise((resolve, reject) => {
       const abandon = (): void => {
         // The call itself may never end.
@@ -178,10 +183,7 @@ export class Mounts {
       const wait = { path, mount, abandon };
       this.#waits.add(wait);
       this.#readWhileWaiting();
-      void this.#reading.outstanding
-        .run(`${mount.point} ${mount.id}`, call)
-        .then(resolve, reject)
-        .finally(() => this.#waits.delete(wait));
+      void answer.then(resolve, reject).finally(() => this.#waits.delete(wait));
     });
   }
 
@@ -224,7 +226,8 @@ export class Mounts {
     for (let place = path; ; place = dirname(place)) {
       if (this.byPoint.has(place)) return;
       try {
-        const { type } = await promised<{ type: number }>((done) => statfs(pathForCall(place), done));
+        const answer = promised<{ type: number }>((done) => statfs(pathForCall(place), done));
+        const { type } = await this.#untilReplaced(place, answer);
         const mount = mountOfKind(place, kindOfMagic(type));
         this.byPoint = new Map(this.byPoint).set(place, mount);
         this.#isAnyRemote ||= mount.kind.place === 'remote';
