@@ -17,6 +17,7 @@
 import pRetry, { AbortError } from 'p-retry';
 
 import { Backoff } from '../core/scheduling/backoff.js';
+import { withDeadline } from '../core/scheduling/deadline.js';
 import { BackendError } from '../core/errors/backend-error.js';
 import type { Clock } from '../core/ports/clock.js';
 import { hasMoved } from '../core/errors/errno.js';
@@ -32,6 +33,12 @@ import type { ChangeCause } from './change.js';
 import { tickEvery } from './ticker.js';
 import type { WatcherEvent } from './watcher-events.js';
 import type { WatcherState, WatcherStatus } from './watcher-status.js';
+
+/**
+ * How long a backend may take to watch directories, or to close, ms. On a slow disk, `parcel` lists a tree of a million
+ * entries in seconds.
+ */
+const LONGEST_ANSWER_MS = 10_000;
 
 interface ConnectionOptions {
   readonly backend: BackendName | WatchBackend;
@@ -137,7 +144,7 @@ export class Connection {
       return [];
     }
     try {
-      const opened = watches.setDirectories(directories);
+      const opened = this.#setDirectories(watches);
       return opened instanceof Promise ? opened.catch((error: unknown) => this.#refused(error)) : opened;
     } catch (error) {
       return this.#refused(error);
@@ -298,8 +305,7 @@ export class Connection {
     const watches = await this.#lifetime.track(Promise.resolve(backend.subscribe(sink, { persistent })));
     try {
       this.#lifetime.throwIfEnded();
-      // Not tracked, because it may hang.
-      await this.#lifetime.untilEnd(this.#setDirectories(watches));
+      await this.#listenFirst(watches);
       // The subscription may have ended before this continues.
       this.#lifetime.throwIfEnded();
       if (failure) throw failure.error;
@@ -313,13 +319,25 @@ export class Connection {
     this.#state = { tag: 'up', subscribed, since: clock.monotonic() };
   }
 
-  async #setDirectories(watches: WatchSubscription): Promise<void> {
+  async #listenFirst(watches: WatchSubscription): Promise<void> {
     try {
-      await watches.setDirectories(this.directories);
+      await this.#setDirectories(watches);
     } catch (error) {
       // The look that follows finds out where they are.
       if (!hasMoved(error)) throw error;
     }
+  }
+
+  #setDirectories(watches: WatchSubscription): readonly string[] | Promise<readonly string[]> {
+    const opened = watches.setDirectories(this.directories);
+    return opened instanceof Promise ? this.#inTime(opened, { signal: this.#lifetime.signal }) : opened;
+  }
+
+  /** A backend that hangs holds up neither looks nor `close()`. */
+  #inTime<T>(answer: Promise<T>, until: { readonly signal?: AbortSignal } = {}): Promise<T> {
+    const { clock, persistent: ref } = this.#options;
+    const late = (): Error => new Error(`it has not answered for ${LONGEST_ANSWER_MS / 1_000} s`);
+    return withDeadline(() => answer, { clock, timeoutMs: LONGEST_ANSWER_MS, late, ref, ...until });
   }
 
   /** Why this backend would report no events for the target; undefined if it would. */
@@ -331,9 +349,7 @@ export class Connection {
 
   /** Closes a subscription that is no longer needed. It must not throw, but a user's backend may. */
   #release(watches: WatchSubscription): void {
-    const closing = Promise.resolve()
-      .then(() => watches.close())
-      .catch(() => undefined);
-    void this.#lifetime.track(closing);
+    const closing = this.#inTime(Promise.resolve().then(() => watches.close()));
+    void this.#lifetime.track(closing.catch(() => undefined));
   }
 }

@@ -16,6 +16,8 @@ export interface Patience {
   readonly missingGraceMs: number;
   /** Whether what the first report finds may count as old. Default false. */
   readonly areClocksFar?: boolean;
+  /** How long nothing may be looked at, ms. Default 0. */
+  readonly blindMs?: number;
 }
 
 const NONE: Patience = { settleMs: 0, missingGraceMs: 0 };
@@ -40,7 +42,7 @@ export function checkReports(
       const text = report.units.get(unit) ?? NOTHING;
       wasTold ||= text !== NOTHING;
       // What comes during the start and is being written is told when it is complete.
-      if (!wasTold && isBusy(states, report.at)) {
+      if (!wasTold && isBusy(states, report.at, patience)) {
         if (!wasAlwaysComplete(states, since, report.at)) continue;
         throw new Violation(
           3,
@@ -80,9 +82,9 @@ function wasAlwaysComplete(states: readonly State[], since: number, at: number):
 const LONG_MS = 1_000;
 
 /** Whether what is there at this time is not complete, or so new that it may be about to change again. */
-function isBusy(states: readonly State[], at: number): boolean {
+function isBusy(states: readonly State[], at: number, { blindMs = 0 }: Patience): boolean {
   const now = states.findLast(({ from }) => from <= at);
-  return now !== undefined && (!now.isPublished || at - now.from <= LONG_MS);
+  return now !== undefined && (!now.isPublished || at - now.from <= LONG_MS + blindMs);
 }
 
 /** The text of an empty file, or the identity of one that was not read. */

@@ -92,6 +92,32 @@ test('while the backend is unavailable the target is polled, and `degraded` is e
   expect(events.at(-1)).toBe('change v3 by scripted');
 });
 
+test('a backend that hangs while its directories are set has failed after 10 s, and close() waits as long', async () => {
+  const scene = new ScriptedScene();
+  scene.volume.publish({ key: 'v1' });
+  const hung = new Promise<never>(() => undefined);
+  let isHung = true;
+  const backend: WatchBackend = {
+    name: 'hanging',
+    subscribe: () => ({ setDirectories: () => (isHung ? hung : []), close: () => hung }),
+  };
+  const options = { backend, pollIntervalMs: 1_000, resyncIntervalMs: 0 };
+  const { volume, clock, watcher, events } = watched(scene, scene.volume.path('key'), options);
+  const started = watcher.start();
+  await clock.advance(10_000);
+  await started;
+  expect(watcher.status().degraded?.message).toContain('it has not answered for 10 s');
+  volume.publish({ key: 'v2' });
+  await clock.advance(1_000);
+  expect(events).toContain('change v2 by poll');
+  isHung = false;
+  await clock.advance(20_000);
+  expect(watcher.state).toBe('watching');
+  const closed = watcher.close();
+  await clock.advance(10_000);
+  await closed;
+});
+
 test('while the backend is unavailable for the second time, the target is polled again', async () => {
   const { volume, clock, backend, watcher, events } = watchedKey({
     pollIntervalMs: 1_000,

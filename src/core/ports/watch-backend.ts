@@ -55,10 +55,10 @@ export interface WatchSubscription {
    * Returns the paths of the directories that were not watched before, also of those in a tree that is opened as a
    * whole, and of the entries that were not listened to in the others. They are checked again, because something may
    * have changed before they were watched. If a directory cannot be watched, this may throw the errno error; `ENOENT`
-   * and `ENOTDIR` mean that it was moved.
+   * and `ENOTDIR` mean that it was moved. If it has not answered after 10 s, the subscription is closed as if it was down.
    */
   setDirectories(directories: readonly WatchedDirectory[]): readonly string[] | Promise<readonly string[]>;
-  /** Ends the subscription: no more hints. Must not throw. */
+  /** Ends the subscription: no more hints. Must not throw. Awaited for 10 s at most. */
   close(): void | Promise<void>;
 }
 

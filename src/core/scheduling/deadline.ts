@@ -5,12 +5,13 @@ import type { Clock } from '../ports/clock.js';
  * Runs `work` until `timeoutMs` have passed or `signal` aborts. Then the signal passed to the work aborts, and the
  * promise rejects immediately, whether or not the work reacts. Leaves no timer and no listener.
  * @param late creates the error for a timeout.
+ * @param ref whether waiting keeps the process alive. Default true.
  */
 export async function withDeadline<T>(
   work: (signal: AbortSignal) => T | Promise<T>,
-  options: { clock: Clock; timeoutMs: number; signal?: AbortSignal; late: () => Error },
+  options: { clock: Clock; timeoutMs: number; signal?: AbortSignal; late: () => Error; ref?: boolean },
 ): Promise<T> {
-  const { clock, timeoutMs, signal, late } = options;
+  const { clock, timeoutMs, signal, late, ref = true } = options;
   signal?.throwIfAborted();
   const controller = new AbortController();
   let giveUp!: (reason: Error) => void;
@@ -20,7 +21,7 @@ export async function withDeadline<T>(
       controller.abort(reason);
     };
   });
-  const timer = clock.schedule(() => giveUp(late()), timeoutMs);
+  const timer = clock.schedule(() => giveUp(late()), timeoutMs, { ref });
   const forget = onAbort(signal, () => giveUp(signal?.reason as Error));
   // Also what throws at once is raced, because it may have ended the signal.
   const answer = new Promise<T>((settle) => settle(work(controller.signal)));
