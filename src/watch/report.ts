@@ -29,7 +29,7 @@
 import { insidePath } from '../core/ports/platform-path.js';
 import type { Clock } from '../core/ports/clock.js';
 import { slices, type Steps } from '../core/scheduling/steps.js';
-import { FileMap } from '../fs/file-map.js';
+import { differing, FileMap } from '../fs/file-map.js';
 import type { Observation } from '../fs/observation.js';
 import { linksIn } from '../fs/resolve.js';
 import { FileSnapshot, MissingSnapshot, SetSnapshot, type Files, type Snapshot } from '../fs/snapshot.js';
@@ -275,12 +275,15 @@ export class Reporter {
     return next;
   }
 
+  /** A key belongs to the volume that it leaves, too. */
+  #volumesOf(key: string, files: Files): string[] {
+    const volumes = [volumeOf(this.#last.files.get(key)), volumeOf(files.get(key))];
+    return volumes.filter((volume) => volume !== undefined);
+  }
+
   /** Which files of a directory or tree are due. */
   #dueInDirectory(pending: ReadonlyMap<string, Pending>, files: Files, look: Look): Steps<Due> {
-    const known = this.#last.files;
-    // A key belongs to the volume that it leaves, too.
-    const volumes = (key: string): string[] =>
-      [volumeOf(known.get(key)), volumeOf(files.get(key))].filter((volume) => volume !== undefined);
+    const volumes = (key: string): string[] => this.#volumesOf(key, files);
     if (!this.reported) return dueAtFirst(pending, volumes, look.now);
     return dueEach(pending, this.#options.settleMs, volumes, (key) => this.#regrouped.has(key), look);
   }
@@ -298,7 +301,7 @@ export class Reporter {
     return (kind === 'tree' || kind === 'directory') && (before === 'missing' || before === kind);
   }
 
-  /** Reports these differences; for all other keys, the last report stays. */
+  /** Reports these differences. For all others, the last report stays, and for all keys of the volumes that they are in. */
   *#reportPart(
     snapshot: Snapshot,
     files: Files,
@@ -308,7 +311,15 @@ export class Reporter {
     now: number,
   ): Steps<void> {
     const before = this.#last.files;
-    const kept = keysOf(difference).flatMap((key) => (due.has(key) ? [] : [[key, before.get(key)] as const]));
+    const waiting = new Set(keysOf(difference).filter((key) => !due.has(key)));
+    const volumes = new Set([...waiting].flatMap((key) => this.#volumesOf(key, files)));
+    const kept: (readonly [string, FileSnapshot | undefined])[] = [];
+    const slice = slices();
+    for (const [key, known, file] of differing(before, files)) {
+      yield* slice();
+      const isKept = waiting.has(key) || (!due.has(key) && volumes.has(volumeOf(file) ?? ''));
+      if (isKept) kept.push([key, known]);
+    }
     const isMap = before instanceof FileMap || files instanceof FileMap;
     const known = isMap ? yield* (yield* FileMap.of(files)).with(kept) : withFiles(files, kept);
     const like = (snapshot.kind === 'missing' ? this.#last : snapshot) as SetSnapshot;

@@ -32,3 +32,26 @@ test.each<[string, string, SceneOptions?]>([
   for (const revisions of published) expect(revisions).toHaveLength(1);
   expect(published.at(-1)).toEqual(['2']);
 });
+
+test('a swap that waits for other files is told in no part when one of these is due', async () => {
+  const scene = new ScriptedScene();
+  const { volume } = scene;
+  volume.publish({ a: 'same', b: 'old' });
+  await scene.watch(scene.root, { recursive: true });
+  scene.takeChanges();
+  const revisions: number[] = [];
+  scene.watcher.on('change', ({ current }) => {
+    const own = [...current.files].filter(([key]) => key.startsWith('volume/'));
+    revisions.push(new Set(own.map(([, { revision }]) => revision)).size);
+  });
+  appendFileSync(scene.at('done'), 'text');
+  for (let count = 0; count < 6; count += 1) {
+    appendFileSync(scene.at('busy'), 'more');
+    await scene.hint();
+    await scene.pass(20);
+    if (count === 3) volume.publish({ a: 'same' });
+  }
+  await scene.pass(15);
+  expect(scene.takeChanges().map(({ keys }) => keys)).toEqual(['+done ~ -', '+ ~ -volume/b']);
+  expect(revisions).toEqual([1, 1]);
+});
