@@ -151,11 +151,15 @@ export class HeldDirectory {
     } catch (error) {
       if (!isNew || errnoOf(error) !== 'EACCES' || process.platform !== 'linux') throw error;
     }
-    // The umask denies its owner to read it. By a descriptor, so that no other file gets the mode.
+    // The umask may deny its owner to read it. By a descriptor, so that no other file gets the mode.
     const { fd, stat, entries } = yield* this.open(name, O_PATH, this.calls);
     const named = new HeldDirectory(`${this.path}/${name}`, { fd, stat, entries }, this.place, this.write);
-    const usable = (Number(stat.mode) & PERMISSIONS) | USABLE;
-    yield* named.during(attempt(() => this.calls.chmod(entries, usable), []));
+    const permissions = Number(stat.mode) & PERMISSIONS;
+    const usable = permissions | USABLE;
+    // Only if it is needed: who is not in its group loses its set-group bit.
+    const chmod = (): Answer<void> =>
+      usable === permissions ? undefined : this.calls.chmod(entries, usable);
+    yield* named.during(attempt(chmod, []));
     return yield* this.enter(name);
   }
 

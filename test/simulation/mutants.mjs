@@ -635,8 +635,8 @@ export const MUTANTS = [
   [
     'a new directory that its owner may not use is not closed if chmod fails',
     'write/held-directory.ts',
-    'yield* named.during(attempt(() => this.calls.chmod(entries, usable), []));',
-    'yield* named.during(wait(this.calls.chmod(entries, usable)));',
+    'yield* named.during(attempt(chmod, []));',
+    'yield* named.during(wait(chmod()));',
   ],
   [
     'it is watching before its backend is subscribed',

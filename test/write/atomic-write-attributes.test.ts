@@ -45,6 +45,32 @@ test.skipIf(!isRoot)(
   },
 );
 
+test.skipIf(process.platform !== 'linux')(
+  'a new directory whose open is denied once keeps its mode: a change could cost its set-group bit',
+  async () => {
+    const { directory } = existing();
+    chmodSync(directory, 0o2755);
+    const changes: unknown[] = [];
+    let isDenied = false;
+    const fs = fsWith(
+      {
+        open: ({ args, make }) => {
+          if (isDenied || !String(args[0]).endsWith('/new')) return make();
+          if (!readdirSync(directory).includes('new')) return make();
+          isDenied = true;
+          throw errno('EACCES');
+        },
+        chmod: ({ args }) => void changes.push(args),
+      },
+      'remote',
+    );
+    await atomicWriteFile(join(directory, 'new/file'), 'x', { fs, createDirectory: true });
+    expect(isDenied).toBe(true);
+    expect(changes).toEqual([]);
+    expect(statSync(join(directory, 'new')).mode & 0o2000).toBe(0o2000);
+  },
+);
+
 test('an owner that cannot be kept is ignored, one that was requested is an error', async () => {
   const { directory, path } = existing({ mode: 0o4755 });
   const fchown = (): never => {
