@@ -109,10 +109,12 @@ export function* clearVolume(volume: HeldDirectory): Steps<void> {
     // Another writer may have published meanwhile.
     yield* alignLinks(volume);
   } finally {
+    // A power cut must not bring `..data` back once a part of its revision is gone.
+    yield* sync(volume);
+    write.step = 'remove';
     yield* sweepRevisions(volume);
   }
   if (isDirectory) throw new Refusal('ERR_WRITE_NOT_FILE', `its "${DATA_LINK}" is a directory; remove it`);
-  yield* sync(volume);
 }
 
 /** A file or a wrong link at the name of a key is replaced; a directory may hold what nobody wants to lose. */

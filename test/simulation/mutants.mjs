@@ -587,8 +587,8 @@ export const MUTANTS = [
   [
     'what was cleared is not synced',
     'write/write-volume.ts',
-    'remove it`);\n  yield* sync(volume);\n}',
-    'remove it`);\n}',
+    "yield* sync(volume);\n    write.step = 'remove';",
+    "write.step = 'remove';",
   ],
   [
     'a volume that is cleared while another writer publishes loses its links',

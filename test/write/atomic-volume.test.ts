@@ -313,7 +313,7 @@ test('clear() removes what was published and nothing else; the directory stays t
   await volume.clear();
 });
 
-test('the order of calls: files, then their directories, then the swap, then the volume', async () => {
+test('the order of calls: files, then their directories, then the swap, then the volume; clear() syncs before a revision goes', async () => {
   const directory = temporaryDirectory();
   const opened = new Map<number, string>();
   const log: string[] = [];
@@ -335,10 +335,13 @@ test('the order of calls: files, then their directories, then the swap, then the
       fsync: (call) => note(`fsync ${opened.get(call.args[0] as number) ?? ''}`, call),
       rename: (call) => note(`rename ${nameOf(String(call.args[1]))}`, call),
       symlink: (call) => note(`symlink ${nameOf(String(call.args[1]))}`, call),
+      unlink: (call) => note(`unlink ${nameOf(String(call.args[0]))}`, call),
+      rmdir: (call) => note(`rmdir ${nameOf(String(call.args[0]))}`, call),
     },
     'remote',
   );
-  await new AtomicVolume(directory, { fs: traced }).write({ a: '1', 'd/e': '2' });
+  const volume = new AtomicVolume(directory, { fs: traced });
+  await volume.write({ a: '1', 'd/e': '2' });
   expect(log).toEqual([
     'symlink /..data_tmp-…',
     'fsync /REVISION/a',
@@ -349,5 +352,17 @@ test('the order of calls: files, then their directories, then the swap, then the
     'symlink /a',
     'symlink /d',
     'fsync ',
+  ]);
+  log.length = 0;
+  await volume.clear();
+  expect(log).toEqual([
+    'unlink /..data',
+    'unlink /a',
+    'unlink /d',
+    'fsync ',
+    'unlink /REVISION/a',
+    'unlink /REVISION/d/e',
+    'rmdir /REVISION/d',
+    'rmdir /REVISION',
   ]);
 });
