@@ -273,7 +273,8 @@ export class Connection {
   async #connect(): Promise<void> {
     const { backend: chosen } = this.#options;
     const backend = backendOf(chosen, this.#options);
-    this.#attempt = this.#subscribeTo(backend);
+    // Tracked, because otherwise nothing could release the result.
+    this.#attempt = this.#lifetime.track(this.#subscribeTo(backend));
     try {
       await this.#attempt;
     } catch (error) {
@@ -301,8 +302,7 @@ export class Connection {
         if (isUsed) this.#lost(error);
       },
     };
-    // Tracked, because otherwise nothing could release the result.
-    const watches = await this.#lifetime.track(Promise.resolve(backend.subscribe(sink, { persistent })));
+    const watches = await backend.subscribe(sink, { persistent });
     try {
       this.#lifetime.throwIfEnded();
       await this.#listenFirst(watches);

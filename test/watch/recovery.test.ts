@@ -118,6 +118,26 @@ test('a backend that hangs while its directories are set has failed after 10 s, 
   await closed;
 });
 
+test('close() while directories are being set leaves no timer', async () => {
+  const scene = new ScriptedScene();
+  scene.volume.publish({ key: 'v1' });
+  let ask!: () => void;
+  const isAsked = new Promise<void>((resolve) => {
+    ask = resolve;
+  });
+  const setDirectories = (): Promise<never> => {
+    ask();
+    return new Promise(() => undefined);
+  };
+  const backend: WatchBackend = { name: 'hanging', subscribe: () => ({ setDirectories, close: () => {} }) };
+  const { clock, watcher } = watched(scene, scene.volume.path('key'), { backend });
+  const started = expect(watcher.start()).rejects.toMatchObject({ code: 'ERR_CLOSED' });
+  await isAsked;
+  await watcher.close();
+  expect(clock.pending).toBe(0);
+  await started;
+});
+
 test('while the backend is unavailable for the second time, the target is polled again', async () => {
   const { volume, clock, backend, watcher, events } = watchedKey({
     pollIntervalMs: 1_000,
