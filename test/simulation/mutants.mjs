@@ -336,6 +336,24 @@ export const MUTANTS = [
     '',
   ],
   [
+    'a directory that is mounted in a revision is emptied',
+    'write/volume-sweep.ts',
+    'if (directory.isOnMountOf(parent) === false) throw mountPoint(directory.path);',
+    '',
+  ],
+  [
+    'where the kernel gives no ids of mounts, a directory that is mounted in a revision is emptied',
+    'write/volume-sweep.ts',
+    'if (isUnknown && (yield* removeDirectory(parent, name, NOT_EMPTY))) return;',
+    '',
+  ],
+  [
+    'a revision in which something is mounted protects the others',
+    'write/held-directory.ts',
+    'failures.push(error);\n      }\n      yield* this.pause();',
+    'throw error;\n      }\n      yield* this.pause();',
+  ],
+  [
     'links are not aligned again after another swap',
     'write/volume-links.ts',
     'if ((yield* publishedRevision(volume)) === revision) break;',

@@ -10,7 +10,8 @@ export type Durability = 'full' | 'file' | 'none';
 export interface Medium {
   /** What readers find; undefined if there is nothing. */
   readonly see: (fs: Fs, path: string) => string | undefined;
-  readonly write: (fs: Fs, path: string, text: string, durability: Durability, how: How) => Promise<void>;
+  /** Resolves to what could not be done afterwards. */
+  readonly write: (fs: Fs, path: string, text: string, durability: Durability, how: How) => Promise<unknown>;
   /** What is found by other ways that readers take, once nobody writes. */
   readonly seeAtRest: (fs: Fs, path: string) => string | undefined;
   /** A program meets its fate before one of so many system calls. */
@@ -52,6 +53,7 @@ export const VOLUME: Medium = {
     const files = [...filesOf(text)].map(([key, data]) => [key, { data, ...how }] as const);
     try {
       await volume.write(new Map(files) as Parameters<AtomicVolume['write']>[0]);
+      return volume.status().lastError;
     } finally {
       await volume.close();
     }

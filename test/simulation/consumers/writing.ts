@@ -5,13 +5,17 @@ import { Errno, type Process } from '../machine/machine.js';
 import type { Mount } from '../machine/mounts.js';
 import { Violation, type World } from '../world.js';
 import { FILE, VOLUME, type Durability, type Medium } from './media.js';
-import { OLD_TEXT, Rights, type How } from './rights.js';
+import { Mounting } from './mounting.js';
+import { OLD_TEXT, Rights } from './rights.js';
 
 /** What happens to a program, once. */
-const FATES = ['nothing', 'kill', 'power cut', 'failure', 'hang'] as const;
+const FATES = ['nothing', 'kill', 'power cut', 'failure', 'hang', 'mount'] as const;
 const FAILURES = ['EIO', 'ENOSPC', 'EACCES', 'EMFILE', 'EINTR'];
 
 const LOOKUPS = ['lstat', 'fstat', 'readlink', 'readdir', 'read', 'close', 'fsync'];
+
+/** What an error says while something is mounted: over the path, or over what is being written. */
+const REFUSALS: readonly string[] = ['ERR_WRITE_MOUNTED', 'ERR_WRITE_CONFLICT'];
 
 /** Here, or in a container. Writes to different paths do not wait for each other, so there are links to it. */
 const DIRECTORIES = ['/w', '/w', `${CONTAINER}/w`];
@@ -45,6 +49,12 @@ export class Writing {
   #isHeldUp = false;
   /** Ends when that answers again, and what is written meanwhile has been written. */
   #hanging: Promise<void> = Promise.resolve();
+  /** Who mounts something over it, if that is the fate. */
+  readonly #mounting: Mounting | undefined;
+  /** What the last writer could not do after its write. */
+  #left: unknown;
+  /** Why the last write has failed. */
+  #refusal: unknown;
   #observer: Process;
   /** What may be found: what was there at the beginning, and what was written or may have been. */
   readonly #possible = new Set<string | undefined>();
@@ -63,12 +73,12 @@ export class Writing {
     this.#durability = choices.oneOf(['full', 'file', 'none'] as const);
     this.#fate = choices.oneOf(FATES);
     this.#callsLeft = this.#fate === 'nothing' ? Infinity : choices.choose(medium.calls);
-    this.#observer = machine.process();
+    this.#observer = machine.process({ isContained: true });
     const { fs } = machine.process();
     const isCut = this.#fate === 'power cut';
     const type = isCut ? 'ext4' : choices.oneOf(['ext4', 'tmpfs', 'nfs4']);
-    // What is in a container is lost with it.
-    this.#directory = isCut ? '/w' : choices.oneOf(DIRECTORIES);
+    // What is in a container is lost with it, and has mounts of its own.
+    this.#directory = isCut || this.#fate === 'mount' ? '/w' : choices.oneOf(DIRECTORIES);
     this.#isOnDisk = type === 'ext4' && this.#directory === '/w';
     const container = processes(world);
     fs.mkdirSync(this.#directory, 0o755);
@@ -83,6 +93,9 @@ export class Writing {
     machine.root.mount.storage.hasJournal = this.#durability !== 'full' || choices.choose(2) === 0;
     const mayBeUser = this.#directory === '/w' && this.#fate !== 'hang';
     this.#rights = new Rights(world, fs, this.#directory, medium === VOLUME, mayBeUser);
+    if (this.#fate === 'mount') {
+      this.#mounting = new Mounting(world, `${this.#directory}/x`, medium === VOLUME, this.#rights.uid);
+    }
     machine.syncNames();
     this.#possible.add(this.#rights.hasFile ? OLD_TEXT : undefined);
   }
@@ -110,11 +123,13 @@ export class Writing {
     if (this.#fate === 'power cut' && !this.#isMet) this.#cut('nobody');
     if (this.#isCut) this.#checkAfterCut();
     else if (!this.#isMet) this.#checkAtRest();
+    if (this.#mounting) await this.#whileMounted(this.#mounting);
     try {
       await this.#world.through(this.#recover(), 'a write');
     } finally {
       this.#throwFound();
     }
+    this.#mounting?.checkSwept();
     for (const process of this.#programs) {
       const { descriptors } = process.leftovers();
       if (descriptors > 0) throw new Violation(7, `after a write, ${descriptors} descriptors are left`);
@@ -160,7 +175,7 @@ export class Writing {
     const how = this.#rights.begins(text, this.#server?.isHung ? undefined : this.#observer.fs);
     try {
       if (isSync) writeSync?.(fs, way, text, this.#durability, how);
-      else await writeSoon(fs, way, text, this.#durability, how);
+      else this.#left = await writeSoon(fs, way, text, this.#durability, how);
     } catch (error) {
       this.#look();
       this.#failed(name, process, text, error);
@@ -179,6 +194,8 @@ export class Writing {
     // Nobody hears what it says.
     if (isKilled) return;
     if (!(error instanceof WriteError) || !this.#isMet || this.#fate === 'hang') throw error;
+    this.#refusal = error;
+    if (this.#mounting && !REFUSALS.includes(error.code)) throw error;
     // What is not there may not have been there before.
     if (text === undefined) return;
     const wasFound = this.#found.includes(text);
@@ -188,6 +205,28 @@ export class Writing {
       throw new Violation(10, `published: ${published} for "${text}", and readers ${saw}`);
     }
     if (published === false) this.#possible.delete(text);
+  }
+
+  /** A program that begins while something is mounted writes what it can, and says what it cannot do. */
+  async #whileMounted(mounting: Mounting): Promise<void> {
+    const { choices } = this.#world;
+    if (!this.#isMet) {
+      this.#isMet = true;
+      mounting.mount(true);
+    }
+    mounting.check();
+    const name = 'a writer';
+    const path = `${this.#directory}/x`;
+    this.#refusal = this.#left = undefined;
+    if (this.#medium.clear && choices.choose(3) === 2) {
+      await this.#world.through(this.#clear(name, this.#process(name), path), 'a clear');
+      this.#left = this.#refusal;
+    } else
+      await this.#world.through(this.#write(name, this.#process(name), path, 'meanwhile', false), 'a write');
+    this.#throwFound();
+    mounting.check();
+    mounting.checkErrors(this.#refusal, this.#left);
+    mounting.unmount();
   }
 
   /** The next program finds nothing that hinders it. It may write what is there. */
@@ -242,6 +281,7 @@ export class Writing {
         this.#world.note(name, call, path);
       },
     });
+    if (this.#mounting) process.hasMountIds = this.#mounting.hasMountIds;
     this.#programs.push(process);
     return process;
   }
@@ -253,6 +293,7 @@ export class Writing {
     if (this.#fate === 'kill') process.kill();
     if (this.#fate === 'failure') throw new Errno(choices.oneOf(FAILURES));
     if (this.#fate === 'power cut') this.#cut(name);
+    this.#mounting?.mount(false);
     if (this.#fate === 'hang' && this.#server) this.#hanging = this.#hang(this.#server, process);
   }
 
@@ -262,7 +303,7 @@ export class Writing {
     this.#isMet = true;
     this.#world.note(name, 'has no power');
     machine.powerCut();
-    this.#observer = machine.process();
+    this.#observer = machine.process({ isContained: true });
   }
 
   /** What the server is asked meanwhile is answered later, and the program goes on with the rest. */

@@ -19,6 +19,7 @@ export interface User {
 
 interface Viewer extends User {
   readonly root: Place;
+  readonly isContained: boolean;
   /** Where a path below `/proc/self/fd` leads: the descriptor's place. */
   descriptorPlace(fd: number): Place;
 }
@@ -60,7 +61,7 @@ export function lookup(viewer: Viewer, path: string, end: AtTheEnd, creates = fa
     last = name;
     if (name === '.') continue;
     if (name === '..') {
-      at = parentOf(at);
+      at = parentOf(at, viewer.isContained);
       continue;
     }
     const entry = directory.find(name);
@@ -89,7 +90,7 @@ export function lookup(viewer: Viewer, path: string, end: AtTheEnd, creates = fa
     const parent = at;
     at = { mount: at.mount, entry };
     if (isLast && end === 'entry') return { parent, name, place: at, isDirectory };
-    at = enter(at);
+    at = enter(at, viewer.isContained);
     if (isLast) {
       if (at.mount.isHung) throw new Stuck(at.mount);
       return { parent, name, place: at, isDirectory };

@@ -55,6 +55,8 @@ interface MountOptions {
   /** What is mounted: a new file system by default, or this path (as `mount --bind`). */
   readonly bind?: string;
   readonly isReadOnly?: boolean;
+  /** Whether programs in containers do not see it. */
+  readonly isPrivate?: boolean;
   /** Of a new file system, bytes. */
   readonly capacity?: number;
   /** The clock of a new file system, epoch ms. Default that of the machine. */
@@ -107,10 +109,13 @@ export class Machine {
   }
 
   /** Mounts a new file system, or what is at another path. */
-  mount(point: string, { type, bind, isReadOnly = false, capacity, now }: MountOptions): Mount {
+  mount(
+    point: string,
+    { type, bind, isReadOnly = false, isPrivate = false, capacity, now }: MountOptions,
+  ): Mount {
     const on = this.#at(point);
     const root = bind === undefined ? this.#newStorage(type, capacity, now).root : this.#at(bind).entry;
-    const mount = new Mount(this.#mountIds++, root, on, isReadOnly);
+    const mount = new Mount(this.#mountIds++, root, on, isReadOnly, isPrivate);
     mount.storage.mounts += 1;
     (on.entry.mounts ??= []).push(mount);
     this.#mounts.push(mount);
@@ -121,7 +126,7 @@ export class Machine {
   /** @param isLazy also while it is in use: it can no longer be reached by its path. */
   unmount(mount: Mount, { isLazy = false } = {}): void {
     const above = this.#mounts.filter(({ on }) => on?.mount === mount);
-    if (!isLazy && (above.length > 0 || mount.storage.opens > 0)) throw new Errno('EBUSY');
+    if (!isLazy && (above.length > 0 || mount.opens > 0)) throw new Errno('EBUSY');
     for (const each of above) this.unmount(each, { isLazy });
     const { on } = mount;
     if (on) on.entry.mounts = on.entry.mounts?.filter((each) => each !== mount);

@@ -12,6 +12,8 @@ export class Mount {
   /** Calls that touch it do not return. */
   isHung = false;
   isDetached = false;
+  /** How many descriptors were opened through it. */
+  opens = 0;
 
   readonly id: number;
   /** What of its file system is mounted. */
@@ -19,12 +21,15 @@ export class Mount {
   /** Undefined for the root of all. */
   readonly on: Place | undefined;
   readonly isReadOnly: boolean;
+  /** Programs in containers have a mount namespace without it. */
+  readonly isPrivate: boolean;
 
-  constructor(id: number, root: Entry, on: Place | undefined, isReadOnly: boolean) {
+  constructor(id: number, root: Entry, on: Place | undefined, isReadOnly: boolean, isPrivate = false) {
     this.id = id;
     this.root = root;
     this.on = on;
     this.isReadOnly = isReadOnly;
+    this.isPrivate = isPrivate;
   }
 
   get storage(): Storage {
@@ -32,11 +37,13 @@ export class Mount {
   }
 }
 
-/** What is mounted on this place, or the place itself. */
-export function enter(place: Place): Place {
+/** What is mounted on this place, or the place itself. @param isContained whether the viewer is in a container. */
+export function enter(place: Place, isContained: boolean): Place {
   for (;;) {
     const { mount, entry } = place;
-    const above = entry.mounts?.findLast(({ on }) => on?.mount === mount);
+    const above = entry.mounts?.findLast(
+      ({ on, isPrivate }) => on?.mount === mount && !(isPrivate && isContained),
+    );
     if (!above) return place;
     place = { mount: above, entry: above.root };
   }
@@ -49,9 +56,10 @@ export function leave({ mount, entry }: Place): Place {
 }
 
 /** As `..`. */
-export function parentOf(place: Place): Place {
+export function parentOf(place: Place, isContained: boolean): Place {
   const { mount, entry } = leave(place);
-  return entry.parent && entry !== mount.root ? enter({ mount, entry: entry.parent }) : { mount, entry };
+  if (!entry.parent || entry === mount.root) return { mount, entry };
+  return enter({ mount, entry: entry.parent }, isContained);
 }
 
 /** The path of a place, as `/proc/self/fd` shows it. */

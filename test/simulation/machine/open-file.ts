@@ -16,6 +16,7 @@ const { O_WRONLY, O_RDWR, O_CREAT, O_EXCL, O_TRUNC, O_APPEND, O_NONBLOCK, O_DIRE
 const O_PATH = 0o10_000_000;
 
 export const MOUNT_TABLE = '/proc/self/mountinfo';
+const DESCRIPTOR_INFO = '/proc/self/fdinfo/';
 
 export class OpenFile {
   position = 0;
@@ -34,6 +35,7 @@ export class OpenFile {
     const { entry, mount } = place;
     entry.opens += 1;
     entry.inode.opens += 1;
+    mount.opens += 1;
     mount.storage.opens += 1;
   }
 
@@ -55,6 +57,7 @@ export class OpenFile {
     const { entry, mount } = this.place;
     entry.opens -= 1;
     entry.inode.opens -= 1;
+    mount.opens -= 1;
     mount.storage.opens -= 1;
     endIfUnused(process, entry);
     process.machine.endIfUnmounted(mount.storage);
@@ -73,10 +76,8 @@ export function endIfUnused(process: Process, { isRemoved, opens, inode }: Entry
 export const fileCalls = {
   open(process: Process, path: string, flags: number, mode = 0o666): number {
     process.assertDescriptor();
-    if (path === MOUNT_TABLE && process.hasProc) {
-      const text = Buffer.from(process.machine.mountInfo);
-      return process.add(new OpenFile(path, process.root, 0, text));
-    }
+    const text = process.hasProc ? textOfProc(process, path) : undefined;
+    if (text !== undefined) return process.add(new OpenFile(path, process.root, 0, Buffer.from(text)));
     const isExclusive = (flags & O_CREAT) !== 0 && (flags & O_EXCL) !== 0;
     const follows = !(flags & O_NOFOLLOW) && !isExclusive;
     const found = lookup(process, path, follows ? 'follow' : 'keep', (flags & O_CREAT) !== 0);
@@ -169,6 +170,13 @@ export const fileCalls = {
     changeOwner(process, file.place, uid, gid);
   },
 };
+
+/** What a file of `/proc` holds; undefined if this is no such path. */
+function textOfProc(process: Process, path: string): string | undefined {
+  if (path === MOUNT_TABLE) return process.machine.mountInfo;
+  if (!path.startsWith(DESCRIPTOR_INFO)) return undefined;
+  return process.descriptorInfo(Number(path.slice(DESCRIPTOR_INFO.length)));
+}
 
 function create(process: Process, found: Found, flags: number, mode: number): Place {
   if (!(flags & O_CREAT)) throw new Errno('ENOENT');

@@ -22,6 +22,8 @@ export interface ProcessOptions {
   readonly umask?: number;
   /** Whether it sees `/proc`. Default true. */
   readonly hasProc?: boolean;
+  /** Whether it is in a container, whose mount namespace has no private mounts. Default false. */
+  readonly isContained?: boolean;
   /** Whether it is on another computer, so that its changes cause no events. Default false. */
   readonly isRemote?: boolean;
   /** How much one call writes, bytes; a signal or a file server may end it early. */
@@ -40,6 +42,9 @@ export class Process {
   readonly umask: number;
   /** May be changed before the first call. */
   hasProc: boolean;
+  /** Whether `/proc` says on which mount a descriptor is; old kernels and gVisor do not. May be changed. */
+  hasMountIds = true;
+  readonly isContained: boolean;
   readonly maxWriteBytes: number;
   readonly pathOnMachine: (path: string) => string;
   before: (call: string, path: string) => void;
@@ -63,6 +68,7 @@ export class Process {
     this.gid = gid;
     this.umask = umask;
     this.hasProc = hasProc;
+    this.isContained = options.isContained ?? false;
     this.notify = isRemote ? SILENCE : NOTIFY;
     this.before = before ?? (() => undefined);
   }
@@ -179,6 +185,12 @@ export class Process {
 
   pathOf(fd: number): string {
     return this.#files[fd - FIRST_DESCRIPTOR]?.path ?? `descriptor ${fd}`;
+  }
+
+  /** As `/proc/self/fdinfo`. @throws {Errno} ENOENT */
+  descriptorInfo(fd: number): string {
+    const { mount } = this.descriptorPlace(fd);
+    return `pos:\t0\nflags:\t02100000\n${this.hasMountIds ? `mnt_id:\t${mount.id}\n` : ''}`;
   }
 
   /** @throws {Errno} ENOENT */
