@@ -97,8 +97,11 @@ function* replace(
     if (data instanceof WriteSource) data = yield* collect(write, data);
     write.step = 'compare';
     if (existing && (yield* isEqual(directory.holds(name, existing, data)))) same = existing;
-    if (same && hasAttributes(write, same))
+    if (same && hasAttributes(write, same)) {
+      // The writer of that file may have been killed before it did, or its sync may have failed.
+      yield* syncNames(write, directory);
       return { path: told(path), written: false, bytes: data.byteLength };
+    }
   }
   write.waiting?.signal?.throwIfAborted();
 
@@ -164,10 +167,14 @@ function* publish(write: FileWrite, { directory, name }: Destination, file: Pend
   }
   write.published = true;
   for (const other of earlier) other.isOvertaken = true;
-  write.step = 'sync-directory';
-  yield* directory.sync();
+  yield* syncNames(write, directory);
   yield* directory.pause();
   return true;
+}
+
+function* syncNames(write: FileWrite, directory: HeldDirectory): Steps<void> {
+  write.step = 'sync-directory';
+  yield* directory.sync();
 }
 
 /**

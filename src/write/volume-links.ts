@@ -9,55 +9,50 @@ import { listRevision, publishedRevision } from './volume-revision.js';
 const MAX_ALIGNMENTS = 20;
 
 /**
- * Makes the user-visible links match the published revision. Returns whether any had to be changed. If one cannot be
- * changed, the error is thrown after all others have been.
+ * Makes the user-visible links match the published revision. If one cannot be changed, the error is thrown after all
+ * others have been.
  */
-export function* alignLinks(volume: HeldDirectory): Steps<boolean> {
-  let changed = false;
+export function* alignLinks(volume: HeldDirectory): Steps<void> {
   for (let attempt = 1; attempt <= MAX_ALIGNMENTS; attempt += 1) {
     const revision = yield* publishedRevision(volume);
-    if (revision === undefined) break; // another writer has cleared the volume
+    if (revision === undefined) return; // another writer has cleared the volume
     const names = yield* listRevision(volume, revision);
-    if (names && (yield* setLinks(volume, names))) changed = true;
+    if (names) yield* setLinks(volume, names);
     // Another process may have swapped meanwhile, and seen links of ours that are wrong now.
-    if ((yield* publishedRevision(volume)) === revision) break;
+    if ((yield* publishedRevision(volume)) === revision) return;
   }
-  return changed;
 }
 
 /**
  * Creates the links with these names, and removes those of other keys, including keys of other writers, but no other
- * entries. Returns whether anything had to be changed.
+ * entries.
  */
-export function* setLinks(volume: HeldDirectory, names: readonly string[]): Steps<boolean> {
+export function* setLinks(volume: HeldDirectory, names: readonly string[]): Steps<void> {
   const wanted = new Set(names);
   const unwanted = (yield* volume.list())
     .map(({ name }) => name)
     .filter((name) => isUserVisible(name) && !wanted.has(name));
-  let changed = false;
-  yield* volume.forEach([...names, ...unwanted], function* (name) {
-    if (yield* wanted.has(name) ? setLink(volume, name) : removeLink(volume, name)) changed = true;
-  });
-  return changed;
+  yield* volume.forEach([...names, ...unwanted], (name) =>
+    wanted.has(name) ? setLink(volume, name) : removeLink(volume, name),
+  );
 }
 
-function* setLink(volume: HeldDirectory, name: string): Steps<boolean> {
+function* setLink(volume: HeldDirectory, name: string): Steps<void> {
   const target = userLinkTarget(name);
   const found = yield* volume.readlink(name);
-  if (found === target) return false;
+  if (found === target) return;
   // The name exists if it is that of a file, or if another writer was faster.
-  if (found === undefined && (yield* volume.symlink(target, name, ['EEXIST']))) return true;
+  if (found === undefined && (yield* volume.symlink(target, name, ['EEXIST']))) return;
   const pending = temporaryName('link');
   try {
     yield* volume.symlink(target, pending);
     yield* wait(volume.rename(pending, name));
-    return true;
   } catch (error) {
     yield* removeUnfinished(volume, pending);
     throw error;
   }
 }
 
-function* removeLink(volume: HeldDirectory, name: string): Steps<boolean> {
-  return (yield* volume.readlink(name)) === userLinkTarget(name) && (yield* volume.unlink(name));
+function* removeLink(volume: HeldDirectory, name: string): Steps<void> {
+  if ((yield* volume.readlink(name)) === userLinkTarget(name)) yield* volume.unlink(name);
 }

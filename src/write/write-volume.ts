@@ -84,14 +84,13 @@ export function* writeVolume(
   if (!isCurrent) yield* publishRevision(volume, files, name);
   if (current !== undefined && !isCurrent) onReplaced(current);
   write.step = 'link';
-  let hasChanged = !isCurrent;
   try {
-    if (yield* alignLinks(volume)) hasChanged = true;
+    yield* alignLinks(volume);
   } catch (error) {
-    hasChanged = true;
     throw failureOf(write, error);
   } finally {
-    if (hasChanged) yield* sync(volume);
+    // Also of what is published already: the writer that did may have been killed, or its sync may have failed.
+    yield* sync(volume);
   }
   return { changed: !isCurrent, revision: isCurrent ? current : name };
 }

@@ -356,7 +356,7 @@ export const MUTANTS = [
   [
     'links are not aligned again after another swap',
     'write/volume-links.ts',
-    'if ((yield* publishedRevision(volume)) === revision) break;',
+    'if ((yield* publishedRevision(volume)) === revision) return;',
     'break;',
   ],
   ['ignore is not asked', 'fs/tree-scope.ts', 'return this.#ignore.matches(key) || (', 'return ('],
@@ -629,8 +629,8 @@ export const MUTANTS = [
   [
     'links of a revision that is published already are not synced',
     'write/write-volume.ts',
-    'if (yield* alignLinks(volume)) hasChanged = true;',
-    'yield* alignLinks(volume);',
+    'have failed.\n    yield* sync(volume);',
+    'have failed.\n    if (!isCurrent) yield* sync(volume);',
   ],
   [
     'the mode of a revision is set after its sync',
