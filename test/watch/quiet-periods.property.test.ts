@@ -226,7 +226,7 @@ class Directory extends ScriptedScene {
       this.#rename(path, text);
       files.set(key, { text, inode: {}, isOld: true });
     } else {
-      if (!before) this.#create(path);
+      if (!before || does === 'recreate') this.#create(path);
       writeFileSync(path, text);
       const inode = does === 'recreate' ? {} : (before?.inode ?? {});
       files.set(key, { text, inode, isOld: false });
