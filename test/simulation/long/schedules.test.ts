@@ -56,7 +56,6 @@ test.concurrent.each([
   ['together', 630_058_911],
   ['together', 720_116_366],
   ['frail', 721_000_003],
-  ['leave', 800_004_838],
   ['regroup', 723_000_034],
   ['busy-group', 100_058_531],
   ['denied', 100_117_660],
