@@ -169,11 +169,11 @@ export class Mounts {
    */
   inTurn<T>(path: string, call: () => Promise<T>): Promise<T> {
     const mount = this.#waitsFor(path);
-    return this.#untilReplaced(path, this.#reading.outstanding.run(`${mount.point} ${mount.id}`, call));
+    const answer = this.#reading.outstanding.run(`${mount.point} ${mount.id}`, call);
+    return this.#untilReplaced(mount, path, answer);
   }
 
-  #untilReplaced<T>(path: string, answer: Promise<T>): Promise<T> {
-    const mount = this.#waitsFor(path);
+  #untilReplaced<T>(mount: Mount, path: string, answer: Promise<T>): Promise<T> {
     return new Promise((resolve, reject) => {
       const abandon = (): void => {
         // The call itself may never end.
@@ -207,11 +207,7 @@ export class Mounts {
   /** The name of the first file system among these that reports no events, if there is one. */
   eventlessFileSystem(paths: readonly string[]): string | undefined {
     if (!this.#isAnyRemote) return undefined;
-    for (const path of paths) {
-      const { kind } = this.at(path);
-      if (kind.place === 'remote') return kind.name;
-    }
-    return undefined;
+    return paths.map((path) => this.at(path).kind).find(({ place }) => place === 'remote')?.name;
   }
 
   /** Also for their directories: of a file, its directory is what is listened to. */
@@ -227,7 +223,7 @@ export class Mounts {
       if (this.byPoint.has(place)) return;
       try {
         const answer = promised<{ type: number }>((done) => statfs(pathForCall(place), done));
-        const { type } = await this.#untilReplaced(place, answer);
+        const { type } = await this.#untilReplaced(this.#waitsFor(place), place, answer);
         const mount = mountOfKind(place, kindOfMagic(type));
         this.byPoint = new Map(this.byPoint).set(place, mount);
         this.#isAnyRemote ||= mount.kind.place === 'remote';

@@ -17,7 +17,7 @@
 import pRetry, { AbortError } from 'p-retry';
 
 import { Backoff } from '../core/scheduling/backoff.js';
-import { withDeadline } from '../core/scheduling/deadline.js';
+import { waitAtMost, withDeadline } from '../core/scheduling/deadline.js';
 import { BackendError } from '../core/errors/backend-error.js';
 import type { Clock } from '../core/ports/clock.js';
 import { hasMoved } from '../core/errors/errno.js';
@@ -328,16 +328,17 @@ export class Connection {
     }
   }
 
+  /** A backend that hangs holds up neither looks nor `close()`. */
   #setDirectories(watches: WatchSubscription): readonly string[] | Promise<readonly string[]> {
     const opened = watches.setDirectories(this.directories);
-    return opened instanceof Promise ? this.#inTime(opened, { signal: this.#lifetime.signal }) : opened;
+    if (!(opened instanceof Promise)) return opened;
+    const late = (): Error => new Error(`it has not answered for ${LONGEST_ANSWER_MS / 1_000} s`);
+    return withDeadline(() => opened, { ...this.#deadline, signal: this.#lifetime.signal, late });
   }
 
-  /** A backend that hangs holds up neither looks nor `close()`. */
-  #inTime<T>(answer: Promise<T>, until: { readonly signal?: AbortSignal } = {}): Promise<T> {
-    const { clock, persistent: ref } = this.#options;
-    const late = (): Error => new Error(`it has not answered for ${LONGEST_ANSWER_MS / 1_000} s`);
-    return withDeadline(() => answer, { clock, timeoutMs: LONGEST_ANSWER_MS, late, ref, ...until });
+  get #deadline(): { clock: Clock; timeoutMs: number; ref: boolean } {
+    const { clock, persistent } = this.#options;
+    return { clock, timeoutMs: LONGEST_ANSWER_MS, ref: persistent };
   }
 
   /** Why this backend would report no events for the target; undefined if it would. */
@@ -349,7 +350,7 @@ export class Connection {
 
   /** Closes a subscription that is no longer needed. It must not throw, but a user's backend may. */
   #release(watches: WatchSubscription): void {
-    const closing = this.#inTime(Promise.resolve().then(() => watches.close()));
-    void this.#lifetime.track(closing.catch(() => undefined));
+    const closing = Promise.resolve().then(() => watches.close());
+    void this.#lifetime.track(waitAtMost(() => closing, this.#deadline));
   }
 }

@@ -119,9 +119,8 @@ export function* vanishedOf(
     for (const [key, pending] of pendings) {
       yield* slice();
       if (isSeen(key)) continue;
-      const { vanishedAt } = pending;
-      if (vanishedAt === undefined) vanished.set(key, { ...pending, vanishedAt: now });
-      else if (remembered(pending, memoryMs, now)) vanished.set(key, pending);
+      const gone = { vanishedAt: now, ...pending };
+      if (remembered(gone, memoryMs, now)) vanished.set(key, gone);
     }
   }
   return vanished;

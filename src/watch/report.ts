@@ -218,11 +218,10 @@ export class Reporter {
     const othersAt = snapshot.kind === 'group' ? this.#othersAt(files, now) : now;
     const vanished = this.#vanished;
     const memoryMs = this.#options.missingGraceMs;
-    if (vanished.size + before.size > 0)
-      this.#vanished = yield* vanishedOf([vanished, before], (key) => waits.has(key), memoryMs, now);
+    this.#vanished = yield* vanishedOf([vanished, before], (key) => waits.has(key), memoryMs, now);
     if (othersAt <= now && isEach(waits.values(), ({ quietMs }) => quietMs === 0)) {
       this.#regrouped = NO_KEYS;
-      const first = before.size === 0 ? undefined : [...before.keys()].find((key) => waits.has(key));
+      const first = [...before.keys()].find((key) => waits.has(key));
       this.#report(snapshot, difference, before.get(first ?? '')?.cause ?? cause, now);
       return Infinity;
     }
@@ -277,8 +276,8 @@ export class Reporter {
 
   /** A key belongs to the volume that it leaves, too. */
   #volumesOf(key: string, files: Files): string[] {
-    const volumes = [volumeOf(this.#last.files.get(key)), volumeOf(files.get(key))];
-    return volumes.filter((volume) => volume !== undefined);
+    const versions = [this.#last.files.get(key), files.get(key)];
+    return versions.map(volumeOf).filter((volume) => volume !== undefined);
   }
 
   /** Which files of a directory or tree are due. */
@@ -325,12 +324,8 @@ export class Reporter {
     const like = (snapshot.kind === 'missing' ? this.#last : snapshot) as SetSnapshot;
     const { kind, path, realPath, revision } = like;
     const part = new SetSnapshot({ kind, path, realPath, revision, files: known });
-    this.#report(
-      part,
-      filterKeys(difference, (key) => due.has(key)),
-      cause,
-      now,
-    );
+    const reported = filterKeys(difference, (key) => due.has(key));
+    this.#report(part, reported, cause, now);
   }
 
   /** Reports the current state. */

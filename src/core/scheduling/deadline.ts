@@ -36,7 +36,7 @@ export async function withDeadline<T>(
 /** Waits for the work, at most `timeoutMs`; then the signal passed to it aborts. How it ends does not matter. */
 export async function waitAtMost(
   work: (signal: AbortSignal) => unknown,
-  options: { clock: Clock; timeoutMs: number },
+  options: { clock: Clock; timeoutMs: number; ref?: boolean },
 ): Promise<void> {
   const late = (): Error => new Error('it did not end in time');
   await withDeadline(work, { ...options, late }).catch(() => {});
