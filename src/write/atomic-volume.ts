@@ -31,7 +31,14 @@ import { sweepRevisions } from './volume-sweep.js';
 import { failureOf } from './write-error.js';
 import { SHARED_OPTIONS } from './write-options.js';
 import { inTurn } from './write-queue.js';
-import { clearVolume, ifThere, inVolume, writeVolume, type VolumeWriteResult } from './write-volume.js';
+import {
+  clearVolume,
+  ifThere,
+  inVolume,
+  syncVolume,
+  writeVolume,
+  type VolumeWriteResult,
+} from './write-volume.js';
 
 /** Options of {@link AtomicVolume}. */
 export interface AtomicVolumeOptions {
@@ -264,8 +271,9 @@ export class AtomicVolume extends Component<ComponentEvents, AtomicVolumeStatus>
         this.#retire(replaced),
       );
     } finally {
-      // After a failure, too: what was written, and what killed writers left, takes space.
-      if (volume.write.published !== null) yield* this.#sweep(volume);
+      // After a failure, too, unless the sync failed: what was written, and what killed writers left, takes space.
+      const { published, step } = volume.write;
+      if (published !== null && step !== 'sync-directory') yield* this.#sweep(volume);
     }
   }
 
@@ -285,16 +293,19 @@ export class AtomicVolume extends Component<ComponentEvents, AtomicVolumeStatus>
     if (graceMs === 0) return;
     const remove = (): void => {
       this.#retired.delete(revision);
-      const work = (volume: HeldDirectory): Steps<void> => {
-        volume.write.published = true;
-        return this.#sweep(volume);
-      };
-      // It can only fail because the volume is closed.
-      this.#inExisting(work).catch(() => undefined);
+      // A failure is recorded, unless the volume is closed.
+      this.#inExisting((volume) => this.#removeRetired(volume)).catch(() => undefined);
     };
     const removal = clock.schedule(remove, graceMs, { ref: false });
     this.#retired.set(revision, removal);
     if (this.lifecycleState === 'closed') removal.cancel();
+  }
+
+  *#removeRetired(volume: HeldDirectory): Steps<void> {
+    volume.write.published = true;
+    // That of the write may have failed.
+    yield* syncVolume(volume);
+    yield* this.#sweep(volume);
   }
 }
 

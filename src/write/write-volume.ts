@@ -90,7 +90,7 @@ export function* writeVolume(
     throw failureOf(write, error);
   } finally {
     // Also of what is published already: the writer that did may have been killed, or its sync may have failed.
-    yield* sync(volume);
+    yield* syncVolume(volume);
   }
   return { changed: !isCurrent, revision: isCurrent ? current : name };
 }
@@ -109,8 +109,7 @@ export function* clearVolume(volume: HeldDirectory): Steps<void> {
     yield* alignLinks(volume);
   } finally {
     // A power cut must not bring `..data` back once a part of its revision is gone.
-    yield* sync(volume);
-    write.step = 'remove';
+    yield* syncVolume(volume);
     yield* sweepRevisions(volume);
   }
   if (isDirectory) throw new Refusal('ERR_WRITE_NOT_FILE', `its "${DATA_LINK}" is a directory; remove it`);
@@ -126,7 +125,9 @@ function* refuseDirectories(volume: HeldDirectory, names: Iterable<string>): Ste
   }
 }
 
-function* sync(volume: HeldDirectory): Steps<void> {
+/** If this fails, nothing may be removed: a power cut could bring back the `..data` that led there. */
+export function* syncVolume(volume: HeldDirectory): Steps<void> {
   volume.write.step = 'sync-directory';
   yield* volume.sync();
+  volume.write.step = 'remove';
 }

@@ -605,8 +605,8 @@ export const MUTANTS = [
   [
     'what was cleared is not synced',
     'write/write-volume.ts',
-    "yield* sync(volume);\n    write.step = 'remove';",
-    "write.step = 'remove';",
+    'yield* syncVolume(volume);\n    yield* sweepRevisions',
+    'yield* sweepRevisions',
   ],
   [
     'a volume that is cleared while another writer publishes loses its links',
@@ -629,8 +629,8 @@ export const MUTANTS = [
   [
     'links of a revision that is published already are not synced',
     'write/write-volume.ts',
-    'have failed.\n    yield* sync(volume);',
-    'have failed.\n    if (!isCurrent) yield* sync(volume);',
+    'have failed.\n    yield* syncVolume(volume);',
+    'have failed.\n    if (!isCurrent) yield* syncVolume(volume);',
   ],
   [
     'the mode of a revision is set after its sync',
