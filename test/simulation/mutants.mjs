@@ -491,8 +491,14 @@ export const MUTANTS = [
   [
     'parcel unsubscribes after its death',
     'watch/backends/parcel-watch.ts',
-    'if (!subscription || this.#life.over) return;',
-    'if (!subscription) return;',
+    'if (this.#life.over) {',
+    'if (this.#life.over && !subscription) {',
+  ],
+  [
+    'the listing of a tree that is left when its thread has died is used again',
+    'watch/backends/parcel-watch.ts',
+    'leaked();\n      return;',
+    'return;',
   ],
   [
     'a watcher that leaves ends the tree of the others',

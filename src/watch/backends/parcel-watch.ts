@@ -220,12 +220,17 @@ export class ParcelTree {
   async #unsubscribe(): Promise<void> {
     const subscription = await this.#subscribed.catch(() => undefined);
     await nextTurn();
+    if (!subscription) return;
+    const leaked = (): unknown => native.stale.add(this.root.path);
     // After a failure, unsubscribe() would start a new thread, and freeze if no instance is available.
-    if (!subscription || this.#life.over) return;
+    if (this.#life.over) {
+      leaked();
+      return;
+    }
     this.#life.watches -= 1;
     // It rejects if the kernel has already dropped the watch of a directory (that, or its mount, is gone). A second call
-    // would have no effect, and the listing leaks.
-    await subscription.unsubscribe().catch(() => native.stale.add(this.root.path));
+    // would have no effect.
+    await subscription.unsubscribe().catch(leaked);
   }
 
   #heard(error: Error | null, events: readonly ParcelWatcher.Event[]): void {

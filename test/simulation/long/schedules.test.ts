@@ -68,6 +68,7 @@ test.concurrent.each([
   ['parcel', 200_236_830],
   ['replaced-parcel', 650_024_690],
   ['parcels', 300_235_797],
+  ['parcels', 810_020_780],
   ['busy-directory', 100_170_716],
   ['busy-tree', 520_004_152],
   ['groups', 10_567_682],
