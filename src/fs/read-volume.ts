@@ -31,7 +31,7 @@ export interface ReadVolumeOptions {
 
 /**
  * Reads a volume once, without watching it: all keys come from one revision, even if the volume is swapped meanwhile.
- * In a plain directory, each file is complete, but files may have been read at different times.
+ * In a plain directory, files may have been read at different times, and one that is written in place may be incomplete.
  *
  * ```ts
  * const { files } = await readVolume('/etc/tls');

@@ -7,6 +7,7 @@
  * | no target                                     | missing, after `MISSING_ATTEMPTS`                            |
  * | a target that is probably being swapped       | missing, once nothing has changed there for `LONGEST_GAP_MS` |
  * | files that were replaced while they were read | another attempt                                              |
+ * | a file that was written while it was read     | another attempt, for `LONGEST_WRITE_MS` at most              |
  * | something unreadable                          | `TargetError`                                                |
  */
 import { Backoff } from '../core/scheduling/backoff.js';
@@ -18,7 +19,7 @@ import type { ReadingCalls } from './calls.js';
 import { Disk, noAnswers } from './disk.js';
 import { Mounts } from './mounts.js';
 import type { Target } from './observation.js';
-import { MissingSnapshot, type Snapshot } from './snapshot.js';
+import { FileSnapshot, MissingSnapshot, type Snapshot } from './snapshot.js';
 import { TargetError } from './target-error.js';
 
 /** What a read is made with. */
@@ -34,6 +35,9 @@ const MISSING_ATTEMPTS = 5;
 /** How long a publisher may have to wait for a CPU between removing `..data` and creating it again, ms. */
 const LONGEST_GAP_MS = 500;
 
+/** How long a file that is written all the time, such as a log, is read again, ms. */
+const LONGEST_WRITE_MS = 500;
+
 /** Within this time, some attempt finds the target at rest, even if it exists only a tenth of the time, ms. */
 const MAX_WAIT_MS = 10_000;
 
@@ -46,7 +50,8 @@ const LONGEST_DELAY_MS = 20;
  */
 export async function stableRead(target: Target, { fs, clock, random }: ReadingPorts): Promise<Snapshot> {
   const backoff = new Backoff({ firstDelayMs: FIRST_DELAY_MS, maxDelayMs: LONGEST_DELAY_MS, random });
-  const end = clock.monotonic() + MAX_WAIT_MS;
+  const began = clock.monotonic();
+  const end = began + MAX_WAIT_MS;
   for (const path of target.paths) await Mounts.of(fs).ask(path);
   /** Since when nothing is there and nothing has changed there. */
   let absence = { changedNs: -1n, attempts: 0, since: end };
@@ -56,7 +61,8 @@ export async function stableRead(target: Target, { fs, clock, random }: ReadingP
     const disk = new Disk(fs, Mounts.of(fs), clock, noAnswers());
     const seen = await run(target.look('all', disk));
     if (seen.kind === 'found' && seen.unreadable?.code === 'ERR_TARGET_DIRECTORY') throw seen.unreadable;
-    if (seen.kind === 'found') return seen.snapshot;
+    const isLate = clock.monotonic() - began >= LONGEST_WRITE_MS;
+    if (seen.kind === 'found' && (isLate || isSteady(seen.snapshot))) return seen.snapshot;
     if (seen.kind === 'unreadable') throw seen.error;
     if (seen.kind === 'missing') {
       const now = clock.monotonic();
@@ -74,4 +80,10 @@ export async function stableRead(target: Target, { fs, clock, random }: ReadingP
     target.path,
     `Cannot read "${target.path}": it was replaced during every attempt for ${MAX_WAIT_MS / 1_000} s`,
   );
+}
+
+/** Whether no file changed while it was read. */
+function isSteady({ files }: Snapshot): boolean {
+  for (const file of files.values()) if (!FileSnapshot.stampOf(file).isSteady) return false;
+  return true;
 }

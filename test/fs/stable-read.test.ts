@@ -1,6 +1,15 @@
 /** A target that is replaced while it is read is read whole; only what stays away is missing. */
 
-import { cpSync, mkdirSync, renameSync, rmSync, symlinkSync, unlinkSync, writeFileSync } from 'node:fs';
+import {
+  appendFileSync,
+  cpSync,
+  mkdirSync,
+  renameSync,
+  rmSync,
+  symlinkSync,
+  unlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { join } from 'node:path';
 
 import { readVolume, ResilientWatcher, type FileSystem, type Snapshot } from 'resilient-watcher';
@@ -200,6 +209,40 @@ test('a file that is replaced by a longer one between the lookup and the read is
   const snapshot = await read(file, { fs });
   expect(isReplaced).toBe(true);
   expect(String(snapshot.kind === 'file' && snapshot.content)).toBe('much longer');
+});
+
+test('a file that is written in place between the lookup and the read is read whole', async () => {
+  const file = join(temporaryDirectory(), 'file');
+  writeFileSync(file, 'short');
+  let isWritten = false;
+  const fs = fsWith({
+    each: ({ name, args: [path] }) => {
+      if (name !== 'open' || path !== file || isWritten) return;
+      isWritten = true;
+      writeFileSync(file, 'much longer');
+    },
+  });
+  const snapshot = await read(file, { fs });
+  expect(isWritten).toBe(true);
+  expect(String(snapshot.kind === 'file' && snapshot.content)).toBe('much longer');
+});
+
+test('a log that grows at each read holds up what is beside it for half a second at most', async () => {
+  const directory = temporaryDirectory();
+  const log = join(directory, 'log');
+  for (const name of ['log', 'key']) writeFileSync(join(directory, name), 'text');
+  const fs = fsWith({
+    each: ({ name, args: [path] }) => {
+      if (name === 'open' && path === log) appendFileSync(log, 'more');
+    },
+  });
+  const clock = new FakeClock();
+  const snapshot = await read(directory, { fs, clock });
+  expect(texts(snapshot)).toMatchObject({
+    key: 'text',
+    log: expect.stringMatching(/^text(more)*$/) as string,
+  });
+  expect(clock.monotonic()).toBeLessThan(1_000 + 600);
 });
 
 test.each(['/victim', '../victim', '..', '..revision'])(
