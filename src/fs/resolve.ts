@@ -278,12 +278,16 @@ function* missing(
   passed: string | undefined,
   disk: Disk,
 ): Steps<Resolution> {
-  const isPublished = yield* exists(within(dirname(path), `${DATA_LINK}/${basename(path)}`), disk);
+  const isKey = yield* isPublished(path, disk);
   // After a directory that may not be looked up, there may be dots.
-  const unlinkedIn = isPublished ? normalized(dirname(path)) : passed && dirname(passed);
-  const isGap = isPublished || route.hops > 0 || !isUserVisible(basename(path));
+  const unlinkedIn = isKey ? normalized(dirname(path)) : passed && dirname(passed);
+  const isGap = isKey || route.hops > 0 || !isUserVisible(basename(path));
   return { kind: 'missing', path, isGap, unlinkedIn, changedNs: directory?.mtimeNs ?? 0n, route };
 }
+
+/** Whether a volume has published a key with this path, whose link may be missing. */
+export const isPublished = (path: string, disk: Disk): Steps<boolean> =>
+  exists(within(dirname(path), `${DATA_LINK}/${basename(path)}`), disk);
 
 /** Whether there is an entry at this path; also if that cannot be looked up. */
 function* exists(path: string, disk: Disk): Steps<boolean> {

@@ -84,6 +84,8 @@ export class World {
   calls = 0;
   /** How many turns of the event loop had something to do. */
   turns = 0;
+  /** When somebody but the library last changed anything, ms. */
+  changedAt = -Infinity;
   /** From when on nobody but the library does anything, ms. */
   quietSince = Infinity;
   /** How probable it is that somebody acts before a call of the library. */
@@ -318,6 +320,7 @@ export class World {
     else actor.wakesAt = this.now + value;
     if (!this.#hasChanged) return;
     this.#hasChanged = false;
+    this.changedAt = this.now;
     for (const after of this.afterStep) after();
   }
 }

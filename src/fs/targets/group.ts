@@ -20,7 +20,7 @@ import { absoluteGivenPath } from '../absolute-path.js';
 import { Mounts } from '../mounts.js';
 import type { Found, Extent, Observation, Regrouped, Target } from '../observation.js';
 import { ReadTotals, type Kept, type ReadLimits } from '../read-limits.js';
-import { resolve, wereRetargeted, type Resolution } from '../resolve.js';
+import { isPublished, resolve, wereRetargeted, type Resolution } from '../resolve.js';
 import type { ReadingPorts } from '../stable-read.js';
 import { SetSnapshot, type FileSnapshot } from '../snapshot.js';
 import { readingError, TargetError, wrongPath } from '../target-error.js';
@@ -254,6 +254,9 @@ function* isAsRead(read: readonly Member[], disk: Disk): Steps<boolean> {
       const isThere = (yield* disk.lstat(resolution.path)) !== undefined;
       if (isThere !== (kind === 'found')) return false;
     }
+    // Published after it was looked up, and perhaps before the others were.
+    const wasUnpublished = kind === 'missing' && resolution.unlinkedIn === undefined;
+    if (wasUnpublished && (yield* isPublished(resolution.path, disk))) return false;
     if (yield* wereRetargeted(resolution.route.way.links, disk)) return false;
   }
   return true;

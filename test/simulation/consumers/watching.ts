@@ -13,6 +13,9 @@ import { Violation, type World } from '../world.js';
 
 const ROUNDING_MS = 0.001;
 
+/** Longer than a call of the library takes, ms: a resync may come before the event. */
+const JUST_NOW_MS = 20;
+
 /** What is watched. */
 export interface Watched {
   readonly path: string | readonly string[];
@@ -111,7 +114,8 @@ export class Watching {
       this.#violated(new Violation(4, 'the same was told twice'));
     }
     this.#last = change;
-    if (change.cause === 'resync') this.#resyncs += 1;
+    const isNew = this.#world.now - this.#world.changedAt < JUST_NOW_MS;
+    if (change.cause === 'resync' && !isNew) this.#resyncs += 1;
     if (this.extra !== undefined) now.delete(this.extra);
     const units = byUnit(now, this.#watched.unitOf);
     this.#world.note('program', `is told ${current.kind} ${[...units.values()].join('| ')}`);

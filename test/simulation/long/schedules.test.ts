@@ -55,6 +55,7 @@ test.concurrent.each([
   ['together', 91_001_018],
   ['together', 630_058_911],
   ['together', 720_116_366],
+  ['together', 811_161_289],
   ['frail', 721_000_003],
   ['regroup', 723_000_034],
   ['busy-group', 100_058_531],
