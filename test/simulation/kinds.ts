@@ -23,6 +23,8 @@ export interface Scene extends Watched {
   readonly lateMs?: number;
   /** How long a change is held that is neither a loss nor empty, ms; `SETTLE_MS` by default. */
   readonly heldMs?: number | undefined;
+  /** Whether all units are reported when the last of them is due; unless it is a tree, by default. */
+  readonly areTogether?: boolean;
   /** What a program does with it; `HABITS` by default. */
   readonly habits?: Readonly<Record<string, Habit>>;
   /** What is read, if somebody takes permissions away. */

@@ -48,6 +48,8 @@ function left(isRecursive: boolean): Kind {
       path: isRecursive ? '/m' : LINKS,
       options: isRecursive ? { ...options(world), recursive: true } : options(world),
       isTree: true,
+      // The file belongs to the volume that it leaves, whose other keys may go at the same time.
+      areTogether: true,
       unitOf: (key, text) => unitOf(isRecursive ? `/m/${key}` : `${LINKS}/${key}`, text),
       see: (observer) => views.directory(observer, isRecursive ? '/m' : LINKS, isRecursive),
     };

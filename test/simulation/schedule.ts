@@ -165,7 +165,8 @@ async function play(world: World, kind: string): Promise<void> {
       // A group waits for a plain file that the program adds to it meanwhile.
       const heldMs = (scene.heldMs ?? settleMs) + (watching.extra === undefined ? 0 : settleMs);
       const pollMs = options.pollIntervalMs ?? scene.lateMs ?? 0;
-      const patience = { settleMs: heldMs, missingGraceMs, pollMs, areTogether: scene.isTree !== true };
+      const areTogether = scene.areTogether ?? scene.isTree !== true;
+      const patience = { settleMs: heldMs, missingGraceMs, pollMs, areTogether };
       checkInTime(history, watching.reports, quietSince, patience);
     }
     // What can no longer be read stays as it was told; without a resync, also what no event tells.
