@@ -1,0 +1,63 @@
+/** A volume is published for the first time while a target that leads into it is looked up: its keys are told together. */
+import { mkdirSync, renameSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs';
+
+import { expect, test } from 'vitest';
+
+import { fsWith } from '../support/intercepted-fs.js';
+import type { SceneOptions } from '../support/scene.js';
+import { ScriptedScene } from '../support/scripted-scene.js';
+
+const KEYS = ['a', 'b'];
+
+type Case = [string, (scene: ScriptedScene) => string | string[], SceneOptions?];
+
+const TARGETS: Case[] = [
+  ['a group', (scene) => KEYS.map((key) => scene.at(`volume/${key}`))],
+  ['a group of links', (scene) => KEYS.map((key) => scene.at(`links/${key}`))],
+  ['a directory of links', (scene) => scene.at('links')],
+  ['a tree of links', (scene) => scene.at('links'), { recursive: true }],
+  ['a tree around the volume', (scene) => scene.root, { recursive: true }],
+];
+
+/** The first lookups of a key that is not published yet. */
+const LOOKUPS = [1, 2, 3, 4];
+
+test.each(TARGETS.flatMap((target) => LOOKUPS.map((number): [number, ...Case] => [number, ...target])))(
+  'after lookup %i of a key by %s',
+  async (number, _, target, options) => {
+    const scene = new ScriptedScene();
+    const { volume, clock } = scene;
+    mkdirSync(scene.at('links'));
+    for (const key of KEYS) symlinkSync(`../volume/${key}`, scene.at(`links/${key}`));
+    mkdirSync(volume.directory);
+    let lookups = 0;
+    // As kubelet does it, up to the link of one key; the other follows at once.
+    const publish = (): void => {
+      mkdirSync(volume.path('..1'));
+      for (const key of KEYS) {
+        writeFileSync(volume.path(`..1/${key}`), '1');
+        // Not in the tick of the links.
+        utimesSync(volume.path(`..1/${key}`), 1, 1);
+      }
+      symlinkSync('..1', volume.path('..data_tmp'));
+      renameSync(volume.path('..data_tmp'), volume.path('..data'));
+      symlinkSync('..data/b', volume.path('b'));
+      clock.schedule(() => symlinkSync('..data/a', volume.path('a')), 1);
+    };
+    const fs = fsWith({
+      each: ({ name, args: [path], make }) => {
+        if (name !== 'lstat' || path !== volume.path('..data/a')) return;
+        const answer = make();
+        lookups += 1;
+        if (lookups === number) publish();
+        return answer;
+      },
+    });
+    await scene.watch(target(scene), { fs, ...options });
+    if (lookups < number) publish();
+    await scene.settle();
+    const told = scene.takeChanges().map(({ files }) => Object.values(files));
+    for (const texts of told) expect(texts.length % KEYS.length).toBe(0);
+    expect(told.at(-1)?.length).toBeGreaterThan(0);
+  },
+);
