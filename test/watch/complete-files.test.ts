@@ -1,6 +1,16 @@
 /** Files that are created and written in place: never reported before they are whole, whatever else happens. */
-import { mkdirSync, renameSync, rmSync, symlinkSync, unlinkSync, utimesSync, writeFileSync } from 'node:fs';
+import {
+  appendFileSync,
+  mkdirSync,
+  renameSync,
+  rmSync,
+  symlinkSync,
+  unlinkSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs';
 
+import { FakeClock } from 'resilient-watcher/testing';
 import { expect, test } from 'vitest';
 
 import { fsWith, statsWith } from '../support/intercepted-fs.js';
@@ -109,4 +119,15 @@ test('links on another device, whose clock is ahead, do not count before those o
   symlinkSync('../new', scene.at('tree/current'));
   await scene.hint();
   expect(reports(scene)).toEqual(['current/file=new']);
+});
+
+test('how long the machine has been up says nothing about the age of a file', async () => {
+  const scene = new ScriptedScene();
+  const { clock } = scene;
+  const monotonic = (): number => FakeClock.prototype.monotonic.call(clock) + 30 * 86_400_000;
+  Object.assign(clock, { monotonic });
+  writeFileSync(scene.file, 'half');
+  clock.schedule(() => appendFileSync(scene.file, ' and half'), 30);
+  await scene.watch(scene.file, { settleMs: 50 });
+  expect(scene.changes.map(({ current }) => String(current.content))).toEqual(['half and half']);
 });

@@ -1,5 +1,5 @@
 /** What is gone waits for `missingGraceMs` if it may come back, and not if it is known to be over. */
-import { mkdirSync, rmdirSync, symlinkSync, unlinkSync } from 'node:fs';
+import { appendFileSync, mkdirSync, rmdirSync, rmSync, symlinkSync, unlinkSync } from 'node:fs';
 
 import { KubeletVolume } from 'resilient-watcher/testing';
 import { expect, test } from 'vitest';
@@ -55,6 +55,25 @@ test('an empty directory that is made again within missingGraceMs is not reporte
   mkdirSync(scene.at('d'));
   await scene.settle();
   expect(scene.changes.map(({ current }) => current.kind)).toEqual(['directory']);
+});
+
+test('a directory that appears is told with the first of its files, or empty', async () => {
+  const scene = new ScriptedScene();
+  await scene.watch(scene.at('d'), GRACE);
+  mkdirSync(scene.at('d'));
+  for (let count = 0; count < 3; count += 1) {
+    appendFileSync(scene.at('d/a'), 'more');
+    await scene.hint();
+    await scene.pass(40);
+    expect(scene.reported).toEqual([]);
+  }
+  await scene.settle();
+  expect(scene.reported).toEqual(['a=moremoremore']);
+  rmSync(scene.at('d'), { recursive: true });
+  await scene.settle();
+  mkdirSync(scene.at('d'));
+  await scene.settle();
+  expect(scene.changes.map(({ current }) => current.kind).slice(-2)).toEqual(['missing', 'directory']);
 });
 
 test.each([['volume'], ['volume/a'], ['none', 'volume/a']])(

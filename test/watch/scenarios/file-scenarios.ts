@@ -282,6 +282,9 @@ export const fileScenarios: Scenarios = {
     await scene.quiet();
     expect(scene.revisions).toEqual([revision]);
     expect(scene.watcher.current?.revision).toBe(revision);
+    // It looks as if it had changed.
+    utimesSync(volume.path('app.yaml'), 1, 1);
+    await scene.watcher.check();
     volume.publish({ 'app.yaml': 'v2', other: '2' });
     await scene.reports('v2');
     expect(scene.revisions).toEqual([revision]);
