@@ -121,13 +121,52 @@ test('links on another device, whose clock is ahead, do not count before those o
   expect(reports(scene)).toEqual(['current/file=new']);
 });
 
+/** Lets a clock be ahead, while no timer has fired. Returns how to set by how much, ms. */
+function ahead({ clock }: ScriptedScene): (ms: number) => void {
+  let aheadMs = 0;
+  Object.assign(clock, { monotonic: () => FakeClock.prototype.monotonic.call(clock) + aheadMs });
+  return (ms) => void (aheadMs = ms);
+}
+
 test('how long the machine has been up says nothing about the age of a file', async () => {
   const scene = new ScriptedScene();
-  const { clock } = scene;
-  const monotonic = (): number => FakeClock.prototype.monotonic.call(clock) + 30 * 86_400_000;
-  Object.assign(clock, { monotonic });
+  ahead(scene)(30 * 86_400_000);
   writeFileSync(scene.file, 'half');
-  clock.schedule(() => appendFileSync(scene.file, ' and half'), 30);
+  scene.clock.schedule(() => appendFileSync(scene.file, ' and half'), 30);
   await scene.watch(scene.file, { settleMs: 50 });
   expect(scene.changes.map(({ current }) => String(current.content))).toEqual(['half and half']);
+});
+
+test('while its timer is late, a look for another event does not report a file as it was before its last write', async () => {
+  const scene = new ScriptedScene();
+  const setAhead = ahead(scene);
+  scene.writeOld('d', ['a', 'b']);
+  await watch(scene, 'd', { settleMs: 50, recursive: true });
+  writeFileSync(scene.at('d/a'), 'half');
+  await scene.hint(scene.at('d/a'));
+  // Its event is still on its way.
+  appendFileSync(scene.at('d/a'), ' and half');
+  setAhead(60);
+  await scene.hint(scene.at('d/b'));
+  expect(reports(scene)).toEqual([]);
+  await scene.settle();
+  expect(reports(scene)).toEqual(['a=half and half']);
+});
+
+test('while its timer is late, a look for another event reports a key with the others of its volume', async () => {
+  const scene = new ScriptedScene();
+  const setAhead = ahead(scene);
+  mkdirSync(scene.at('v/..1'), { recursive: true });
+  for (const key of ['a', 'b']) writeFileSync(scene.at(`v/..1/${key}`), '1');
+  mkdirSync(scene.at('d'));
+  for (const key of ['a', 'b']) symlinkSync(`../v/${key}`, scene.at(`d/${key}`));
+  await watch(scene, 'd', { settleMs: 50, recursive: true });
+  symlinkSync('..1', scene.at('v/..data'));
+  symlinkSync('..data/a', scene.at('v/a'));
+  await scene.hint();
+  symlinkSync('..data/b', scene.at('v/b'));
+  setAhead(60);
+  await scene.hint(scene.at('d/other'));
+  await scene.settle();
+  expect(reports(scene)).toEqual(['a=1 b=1']);
 });
