@@ -170,3 +170,16 @@ test('while its timer is late, a look for another event reports a key with the o
   await scene.settle();
   expect(reports(scene)).toEqual(['a=1 b=1']);
 });
+
+test('a change that has waited has the cause of the look that found it first', async () => {
+  const scene = new ScriptedScene();
+  scene.writeOld('d', ['a']);
+  await watch(scene, 'd', { settleMs: 50 });
+  writeFileSync(scene.at('d/a'), 'half');
+  await scene.hint();
+  writeFileSync(scene.at('next'), 'whole');
+  utimesSync(scene.at('next'), 1, 1);
+  renameSync(scene.at('next'), scene.at('d/a'));
+  await scene.watcher.check();
+  expect(scene.changes.map(({ cause }) => cause)).toEqual(['scripted']);
+});
