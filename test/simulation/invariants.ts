@@ -16,6 +16,8 @@ export interface Patience {
   readonly missingGraceMs: number;
   /** Whether what the first report finds may count as old. Default false. */
   readonly areClocksFar?: boolean;
+  /** Whether the first report may lack what is replaced all the time. Default false. */
+  readonly mayMiss?: boolean;
   /** How long nothing may be looked at, ms. Default 0. */
   readonly blindMs?: number;
 }
@@ -43,7 +45,7 @@ export function checkReports(
       wasTold ||= text !== NOTHING;
       // What comes during the start and is being written is told when it is complete.
       if (!wasTold && isBusy(states, report.at, patience)) {
-        if (!wasAlwaysComplete(states, since, report.at)) continue;
+        if (patience.mayMiss || !wasAlwaysComplete(states, since, report.at)) continue;
         throw new Violation(
           3,
           `${unit}: was always there, as a whole, but is not in the report at ${report.at.toFixed(1)}`,

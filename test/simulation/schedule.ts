@@ -49,6 +49,9 @@ export interface Outcome {
   readonly trace: readonly Entry[];
 }
 
+/** If so many listings have each missed an entry within a tick of the clock, nothing shows that it is there. */
+const MISSES = 3;
+
 /** After this time without any change, everything that is not a resync has happened, ms. */
 const REST_MS = 1_500;
 
@@ -156,6 +159,7 @@ async function play(world: World, kind: string): Promise<void> {
         // Without a quiet period, what was empty while it was read is told.
         missingGraceMs: settleMs === 0 ? 0 : missingGraceMs,
         areClocksFar: world.areClocksFar,
+        mayMiss: watching.missed >= MISSES,
       });
     const [first] = watching.reports;
     if (scene.isLogged && first && !world.isLossy) checkStart(first, watching.since);

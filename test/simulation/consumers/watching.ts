@@ -43,6 +43,8 @@ export class Watching {
   readonly #watched: Watched;
   readonly #closed = new WeakSet<ResilientWatcher>();
   #last: Change | undefined;
+  /** How many listings of its process had missed something when it reported first. */
+  missed = 0;
   #isUnreadable = false;
   #isPolled = false;
   /** How many changes only a resync has found. */
@@ -119,6 +121,7 @@ export class Watching {
     if (this.extra !== undefined) now.delete(this.extra);
     const units = byUnit(now, this.#watched.unitOf);
     this.#world.note('program', `is told ${current.kind} ${[...units.values()].join('| ')}`);
+    if (this.reports.length === 0) this.missed = this.#world.library.missed;
     this.reports.push({ at: this.#world.now, units });
   }
 

@@ -75,6 +75,7 @@ export const lookupCalls = {
     // A rename gives an entry a new place, behind the end of a listing that has begun.
     if (inode.storage.type === 'btrfs') process.enter('readdir', path);
     const names = [...entries.keys()].filter((name) => inode.entries.get(name) === entries.get(name));
+    if (names.length < entries.size) process.missed += 1;
     return names.sort().map((name) => {
       const shown = encoding === 'buffer' ? bytesOf(name) : lossy(name);
       const kind = entries.get(name)?.inode.kind ?? 'file';

@@ -51,6 +51,8 @@ export class Process {
   #fs: SimulatedFs | undefined;
   readonly notify: typeof NOTIFY;
   isKilled = false;
+  /** How many of its listings have missed an entry that was renamed over meanwhile. */
+  missed = 0;
   /** The first synchronous call that did not return. */
   frozenIn: string | undefined;
   /** That of libuv. */
