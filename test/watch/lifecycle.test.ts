@@ -7,11 +7,13 @@ import {
   ResilientWatcher,
   watch,
   type Change,
+  type HintSink,
   type ResilientWatcherOptions,
   type WatchBackend,
 } from 'resilient-watcher';
 import { ScriptedBackend } from 'resilient-watcher/testing';
 import { expect, expectTypeOf, onTestFinished, test, vi } from 'vitest';
+import { fsWith } from '../support/intercepted-fs.js';
 import { ScriptedScene } from '../support/scripted-scene.js';
 
 /** A watcher of a key of a volume, which has not been started. */
@@ -233,6 +235,55 @@ test('contents above the limit are compared by identity and not included', async
   expect(watcher.current?.digest).not.toBe(digest);
   await publish('fits');
   expect(String(watcher.current?.content)).toBe('fits');
+});
+
+test('a change has the cause by which it was found', async () => {
+  const { watcher, volume, backend } = watchedKey();
+  const causes: string[] = [];
+  watcher.on('change', ({ cause }) => causes.push(cause));
+  const { subscribe } = ScriptedBackend.prototype;
+  // After the first look, and before anything is listened to.
+  Object.assign(backend, {
+    subscribe: (sink: HintSink) => {
+      volume.publish({ key: 'v2' });
+      return subscribe.call(backend, sink);
+    },
+  });
+  await watcher.start();
+  volume.publish({ key: 'v3' });
+  await watcher.check();
+  expect(causes).toEqual(['start', 'scripted', 'check']);
+});
+
+test('a closed watcher says of no backend that it listens', async () => {
+  const { watcher } = watchedKey({ resyncIntervalMs: 0 });
+  await watcher.start();
+  expect(watcher.status()).toMatchObject({ backend: 'scripted', checkIntervalMs: null });
+  await watcher.close();
+  expect(watcher.status()).toMatchObject({ backend: null, degraded: null, checkIntervalMs: null });
+});
+
+test('a look that fails for no reason of the disk is an `error`, and the next one works', async () => {
+  const scene = new ScriptedScene();
+  writeFileSync(scene.file, 'old');
+  const bug = 'a bug of the file system';
+  let isBroken = false;
+  const fs = fsWith({
+    each: () => {
+      if (isBroken) throw new Error(bug);
+    },
+  });
+  const watcher = scene.create(scene.file, { fs });
+  const errors: unknown[] = [];
+  watcher.on('error', (error) => errors.push(error));
+  await watcher.start();
+  isBroken = true;
+  await scene.hint();
+  expect(errors).toMatchObject([{ message: bug }]);
+  isBroken = false;
+  writeFileSync(scene.file, 'new');
+  await scene.settle();
+  expect(String(watcher.current?.content)).toBe('new');
 });
 
 test('printed forms never contain contents', async () => {
