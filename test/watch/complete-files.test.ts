@@ -171,6 +171,28 @@ test('while its timer is late, a look for another event reports a key with the o
   expect(reports(scene)).toEqual(['a=1 b=1']);
 });
 
+test('what is written after a file was renamed is not told under its old name', async () => {
+  const scene = new ScriptedScene();
+  let isRenamed = false;
+  const fs = fsWith({
+    each: ({ name, args: [path], make }) => {
+      if (name !== 'open' || path !== scene.at('d/f.tmp') || isRenamed) return;
+      const descriptor = make();
+      isRenamed = true;
+      renameSync(scene.at('d/f.tmp'), scene.at('d/f'));
+      writeFileSync(scene.at('d/f'), 'other text');
+      return descriptor;
+    },
+  });
+  mkdirSync(scene.at('d'));
+  await watch(scene, 'd', { fs, settleMs: 0 });
+  writeFileSync(scene.at('d/f.tmp'), 'text');
+  await scene.hint();
+  expect(isRenamed).toBe(true);
+  await scene.settle();
+  expect(reports(scene)).toEqual(['f=other text']);
+});
+
 test('a change that has waited has the cause of the look that found it first', async () => {
   const scene = new ScriptedScene();
   scene.writeOld('d', ['a']);

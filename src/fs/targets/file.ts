@@ -8,6 +8,7 @@
  * | is larger, or contents are not wanted                   | inode and timestamps stand for its content |
  * | is no longer a regular file, or is gone                 | the result is undefined                    |
  * | outgrows `maxContentBytes` while it is read             | undefined: it may no longer be at the path |
+ * | changes while it is read, and is no longer at the path  | undefined                                  |
  * | reports no size, as in /proc, and is larger             | inode and timestamps stand for its content |
  */
 import type { BigIntStats } from 'node:fs';
@@ -17,7 +18,7 @@ import { errnoOf } from '../../core/errors/errno.js';
 import { wait, type Steps } from '../../core/scheduling/steps.js';
 import type { Disk } from '../disk.js';
 import { PERMISSIONS } from '../../core/options/mode.js';
-import { inodeOf, timestampsAreReliable, isUnchanged, statDigest } from '../file-identity.js';
+import { inodeOf, isSameInode, timestampsAreReliable, isUnchanged, statDigest } from '../file-identity.js';
 import type { Kept } from '../read-limits.js';
 import type { Way } from '../resolve.js';
 import { digestOf, FileSnapshot, type FileStamp } from '../snapshot.js';
@@ -69,6 +70,10 @@ export function* fileAt(
     return known && FileSnapshot.haveSameContent(known, unread) && stampAt(place, known, 'identities')
       ? known
       : unread;
+  }
+  if (!isSteady) {
+    const now = yield* disk.afresh.lstat(place.realPath);
+    if (!now || !isSameInode(now, found)) return undefined;
   }
   const digest = kept === 'contents' ? undefined : digestOf(bytes);
   const isSame = known && (digest ? known.digest === digest : FileSnapshot.bytesOf(known)?.equals(bytes));

@@ -68,6 +68,7 @@ test.concurrent.each([
   ['parcel', 980_003_322],
   ['parcel', 200_236_830],
   ['replaced-parcel', 650_024_690],
+  ['drawn', 816_036_423],
   ['renamed', 811_137_667],
   ['parcels', 300_235_797],
   ['parcels', 810_020_780],
