@@ -320,10 +320,10 @@ test('a target that could not be read and is gone now is missing, and no longer 
   await scene.watch(scene.file, { settleMs: 50, missingGraceMs: 500, fs });
   isDenied = true;
   await scene.settle();
-  expect(scene.watcher.status().target).toBe('unreadable');
+  expect(scene.watcher.status()).toMatchObject({ target: 'unreadable', changes: 1 });
   isDenied = false;
   rmSync(scene.file);
   await scene.settle();
-  expect(scene.watcher.status().target).toBe('missing');
+  expect(scene.watcher.status()).toMatchObject({ target: 'missing', changes: 2 });
   expect(scene.events.filter((event) => event.startsWith('readable'))).toHaveLength(1);
 });
