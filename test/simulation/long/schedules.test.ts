@@ -57,6 +57,7 @@ test.concurrent.each([
   ['together', 720_116_366],
   ['together', 811_161_289],
   ['frail', 721_000_003],
+  ['leave', 800_004_838],
   ['regroup', 723_000_034],
   ['busy-group', 100_058_531],
   ['denied', 100_117_660],
