@@ -95,6 +95,8 @@ const PROGRAMS: Readonly<Record<string, (world: World) => Promise<void>>> = {
 export const ALL_KINDS = Object.keys({ ...WATCHED, ...MEDIA, ...PROGRAMS });
 
 export async function runSchedule({ kind, seed, given }: Schedule, isTraced = false): Promise<Outcome> {
+  // In a callback of the event loop, nextTick comes before the promises that settled() waits for.
+  await Promise.resolve();
   const choices = new Choices(seed, given);
   const world = new World(choices, seed, isTraced, kind in MEDIA);
   let violation: Violation | undefined;
