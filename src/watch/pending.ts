@@ -96,7 +96,8 @@ export function seenAgain(
 function changeOf(one: Appearance, other: Appearance): Modification | undefined {
   if (typeof one !== 'object' || typeof other !== 'object') return undefined;
   const [before, after] = [FileSnapshot.stampOf(one).inode, FileSnapshot.stampOf(other).inode];
-  if (!isSameInode(before, after)) return 'replaced';
+  // An empty file was no version yet: only who replaces one after another is told while it goes on.
+  if (!isSameInode(before, after)) return before.size === 0n ? undefined : 'replaced';
   // An unlink changes the inode, too.
   if (before.mtimeNs === after.mtimeNs && before.size === after.size) return undefined;
   // If nothing happened to it after the tick that created it, it may have been replaced in that tick, and its number reused.

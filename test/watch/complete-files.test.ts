@@ -171,6 +171,23 @@ test('while its timer is late, a look for another event reports a key with the o
   expect(reports(scene)).toEqual(['a=1 b=1']);
 });
 
+test('an empty file that gives way to one that is being written is not told half by start()', async () => {
+  const scene = new ScriptedScene();
+  const { clock, backend, file } = scene;
+  writeFileSync(file, '');
+  clock.schedule(() => {
+    symlinkSync('next', scene.at('link'));
+    renameSync(scene.at('link'), file);
+    writeFileSync(scene.at('next'), 'half');
+    // Later than the link, whatever the tick of the clock.
+    utimesSync(scene.at('next'), new Date(), new Date(Date.now() + 1_000));
+    backend.hint();
+  }, 600);
+  clock.schedule(() => appendFileSync(scene.at('next'), ' and half'), 630);
+  await scene.watch(file, { settleMs: 50, missingGraceMs: 1_000 });
+  expect(scene.changes.map(({ current }) => String(current.content))).toEqual(['half and half']);
+});
+
 test('what is written after a file was renamed is not told under its old name', async () => {
   const scene = new ScriptedScene();
   let isRenamed = false;

@@ -77,6 +77,7 @@ test.concurrent.each([
   ['busy-tree', 520_004_152],
   ['groups', 10_567_682],
   ['groups', 300_229_404],
+  ['groups', 819_001_902],
   ['inside', 10_422_546],
   ['links', 300_737],
   ['links', 700_001_296],
