@@ -245,8 +245,9 @@ function consultedFor(read: readonly Member[], ...others: Consulted[]): Consulte
 /** Whether each path still leads where it led when it was read: then all files existed at one instant. */
 function* isAsRead(read: readonly Member[], disk: Disk): Steps<boolean> {
   const missing = read.filter(({ resolution }) => resolution.kind === 'missing');
+  const others = read.filter(({ resolution }) => resolution.kind !== 'missing');
   // They are missing before and after the others are there: a directory above them may be away for a moment.
-  for (const { resolution } of [...missing, ...read, ...missing]) {
+  for (const { resolution } of [...missing, ...others, ...missing]) {
     yield* nextSlice();
     // A member may have been removed before another one was looked for.
     const { kind } = resolution;
