@@ -226,6 +226,21 @@ describe('a group that changes while it is watched', () => {
   });
 });
 
+test('a relative path is its key, and stands for one file only', async () => {
+  const [one, two] = [temporaryDirectory(), temporaryDirectory()];
+  for (const directory of [one, two]) write(join(directory, 'a'), directory);
+  const { watcher } = await start([write(join(one, 'b'), 'b')]);
+  const before = process.cwd();
+  onTestFinished(() => process.chdir(before));
+  process.chdir(one);
+  await watcher.add('a');
+  process.chdir(two);
+  const refused = watcher.add('a');
+  await expect(refused).rejects.toThrow(/another file with the key "a"; pass the absolute path/);
+  expect(String(watcher.current?.files.get('a')?.content)).toBe(one);
+  expect(watcher.current?.files.size).toBe(2);
+});
+
 describe('a tree that changes while it is watched', () => {
   const KEYS = ['a/b/1', 'a/b/2', 'a/c/3', 'd/4', 'e'];
 

@@ -74,6 +74,29 @@ test('a file that is removed after a chmod does not count as renamed', async () 
   expect(scene.changes.map(({ current }) => String(current.content))).toEqual(['whole']);
 });
 
+/** When a new file was last written, its directory was changed, and its inode was, ms. */
+test.each([
+  ['was renamed after its last write counts as whole', 1, 3, 3],
+  ['was given its mode does not count as whole', 2, 1, 3],
+  ['was given its mode at once does not count as whole', 2, 2, 2.5],
+  ['was given its mode after another was created does not count as whole', 1, 2, 9],
+])('a new file that %s', async (what, written, listed, changed) => {
+  const scene = new ScriptedScene();
+  const now = Date.now();
+  const ns = (ms: number): bigint => BigInt((now + ms) * 1e6);
+  const stats = statsWith((stat, path) => {
+    if (stat.isFile()) [stat.mtimeNs, stat.ctimeNs] = [ns(written), ns(changed)];
+    if (path === scene.root) stat.mtimeNs = ns(listed);
+  });
+  await watch(scene, 'app.yaml', { fs: fsWith(stats), missingGraceMs: 0 });
+  writeFileSync(scene.file, 'text');
+  await scene.hint();
+  const atOnce = reports(scene);
+  await scene.settle();
+  const isWhole = !what.includes('not');
+  expect([atOnce, reports(scene)]).toEqual(isWhole ? [['app.yaml=text'], []] : [[], ['app.yaml=text']]);
+});
+
 test('a file behind two links is complete if it was written before the one that was retargeted last', async () => {
   const scene = new ScriptedScene();
   for (const name of ['old', 'new']) {

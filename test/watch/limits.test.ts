@@ -119,12 +119,16 @@ test.each(sets)('%s with more files than maxFiles is not read', async (kind) => 
 });
 
 test.each(['a directory', 'a tree'] as const)(
-  '%s is read again once files are removed so that it is within its limits',
+  '%s is read again once files are removed so that it is within its limits, and tells only these',
   async (kind) => {
     const { path, write, options } = target(kind);
     write(10, 10);
     const limits = { ...options, maxFiles: 2, maxTotalBytes: 25 };
     const { watcher, check, contents } = await watch(path, limits);
+    const told: string[] = [];
+    watcher.on('change', ({ added, changed, removed }) =>
+      told.push(`+${added.join()} ~${changed.join()} -${removed.join()}`),
+    );
     expect(contents()).toEqual([10, 10]);
     for (const size of [10, 15]) {
       const extra = ['x', 'y'].map((name) => `${String(path)}/${name}`);
@@ -137,6 +141,7 @@ test.each(['a directory', 'a tree'] as const)(
       await check();
       expect(watcher.current?.files.size).toBe(2);
       expect(contents()).toEqual([10, 10]);
+      expect(told.splice(0)).toEqual(['+x,y ~ -', '+ ~ -x,y']);
     }
   },
 );
