@@ -9,6 +9,7 @@ import {
   watch,
   writeFileSync,
   type FSWatcher,
+  type WatchOptions,
 } from 'node:fs';
 import { join } from 'node:path';
 
@@ -187,14 +188,14 @@ test('a watch that is opened again stays open if those who are notified leave at
 
 /** Native watches that report only what a test says, in the order in which they are opened. */
 function nativeWatches(): {
-  readonly open: (path: unknown) => FSWatcher;
+  readonly open: (path: unknown, options?: WatchOptions) => FSWatcher;
   readonly opened: [path: string, native: FSWatcher][];
   /** Those that keep the process alive. */
   readonly referenced: ReadonlySet<FSWatcher>;
 } {
   const opened: [string, FSWatcher][] = [];
   const referenced = new Set<FSWatcher>();
-  const open = (path: unknown): FSWatcher => {
+  const open = (path: unknown, { persistent = true }: WatchOptions = {}): FSWatcher => {
     const native = Object.assign(new EventEmitter(), {
       close: () => void referenced.delete(native),
       ref: () => {
@@ -207,6 +208,7 @@ function nativeWatches(): {
       },
     }) as FSWatcher;
     opened.push([String(path), native]);
+    if (persistent) referenced.add(native);
     return native;
   };
   return { open, opened, referenced };
@@ -233,6 +235,64 @@ test('who may not watch a directory takes nothing from those who do, whose watch
   }
   await first.subscription.close();
   expect(referenced.size).toBe(0);
+});
+
+test('a watch that is shared keeps the process alive while one who wants that listens', async () => {
+  const { open, opened, referenced } = nativeWatches();
+  const backend = nodeFsBackend(open, false);
+  const directory = temporaryDirectory();
+  const touch = (): unknown => opened.at(-1)?.[1].emit('change', 'rename', '.');
+  const sink = { hint: (): void => undefined, down: (): void => undefined };
+  const other = await backend.subscribe(sink, { persistent: false });
+  await other.setDirectories([directoryAt(directory)]);
+  expect(referenced.size).toBe(0);
+  const { subscription } = await subscribe({ backend, native: true });
+  for (const entries of [['a'], ['a', 'b']]) {
+    await subscription.setDirectories([directoryAt(directory, entries)]);
+    expect(referenced.size).toBe(1);
+  }
+  touch();
+  expect(referenced.size).toBe(1);
+  await other.close();
+  expect(referenced.size).toBe(1);
+  await other.setDirectories([directoryAt(directory)]);
+  await subscription.close();
+  expect(referenced.size).toBe(0);
+  touch();
+  expect(referenced.size).toBe(0);
+});
+
+test('what is closed while it opens many watches opens no more, and leaves none behind', async () => {
+  const { open, opened, referenced } = nativeWatches();
+  const slow = (path: unknown, options?: WatchOptions): FSWatcher => {
+    for (const end = performance.now() + 1; performance.now() < end;) continue;
+    return open(path, options);
+  };
+  const { subscription } = await subscribe({ backend: nodeFsBackend(slow, false), native: true });
+  const directories = Array.from({ length: 50 }, (_, at) => ({ path: `/srv/${at}`, identity: `${at}` }));
+  const opening = subscription.setDirectories(directories);
+  await subscription.close();
+  await opening;
+  expect(opened.length).toBeLessThan(directories.length);
+  expect(referenced.size).toBe(0);
+});
+
+test('who may not watch a directory polls, unless it is an ancestor: that is tried again at each look', async () => {
+  const { open, opened } = nativeWatches();
+  let isDenied = true;
+  const native = (path: unknown, options?: WatchOptions): FSWatcher => {
+    if (isDenied) throw errno('EACCES', String(path));
+    return open(path, options);
+  };
+  const { subscription } = await subscribe({ backend: nodeFsBackend(native, false), native: true });
+  const directory = { ...directoryAt(temporaryDirectory()), entries: ['a'] };
+  const failing = async (): Promise<unknown> => subscription.setDirectories([directory]);
+  await expect(failing()).rejects.toMatchObject({ code: 'ERR_BACKEND_DOWN' });
+  const ancestors = [{ ...directory, isAncestor: true }];
+  expect(await subscription.setDirectories(ancestors)).toEqual([]);
+  isDenied = false;
+  await subscription.setDirectories(ancestors);
+  expect(opened).toHaveLength(1);
 });
 
 test('a directory that is removed on Windows, which is an EPERM of its watch, is a hint and opened again', async () => {
