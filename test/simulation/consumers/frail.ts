@@ -192,6 +192,7 @@ export async function frail(world: World): Promise<void> {
     const started = world.sleep(choices.oneOf([0, 10, 400])).then(() => watching.start());
     await world.run(REST_MS + hangsMs);
     await world.through(started, 'start()');
+    watching.checkStatus();
     watching.check();
     if (told) throw told;
     const isHeard = watcher.state === 'watching';

@@ -16,6 +16,9 @@ const ROUNDING_MS = 0.001;
 /** Longer than a call of the library takes, ms: a resync may come before the event. */
 const JUST_NOW_MS = 20;
 
+const COUNTED = ['changes', 'resyncs', 'restarts'] as const;
+const noCounts = (): Record<(typeof COUNTED)[number], number> => ({ changes: 0, resyncs: 0, restarts: 0 });
+
 /** What is watched. */
 export interface Watched {
   readonly path: string | readonly string[];
@@ -49,6 +52,8 @@ export class Watching {
   #isPolled = false;
   /** How many changes only a resync has found. */
   #resyncs = 0;
+  /** What the current watcher has told so far, by the names in its status. */
+  #counts = noCounts();
   #violation: Violation | undefined;
 
   constructor(world: World, watched: Watched) {
@@ -65,6 +70,7 @@ export class Watching {
     for (const name of ['readable', 'degraded', 'recovered', 'restart', 'warning'] as const) {
       watcher.on(name, () => this.#event(watcher, name));
     }
+    watcher.on('restart', () => (this.#counts.restarts += 1));
     watcher.on('unreadable', ({ error }) =>
       this.#event(watcher, 'unreadable', error instanceof TargetError ? error.path : undefined),
     );
@@ -99,12 +105,15 @@ export class Watching {
     this.reports = [];
     this.told = [];
     this.#last = undefined;
+    this.#counts = noCounts();
     this.watcher = this.#create(signal);
     await this.start();
   }
 
   #received(watcher: ResilientWatcher, change: Change): void {
     this.#event(watcher, `change (${change.cause})`);
+    this.#counts.changes += 1;
+    if (change.cause === 'resync') this.#counts.resyncs += 1;
     const { previous, current } = change;
     const [before, now] = [textOf(previous), textOf(current)];
     const wrong = summedUp(change);
@@ -151,9 +160,12 @@ export class Watching {
     if (this.#isUnreadable && !isDenied) throw new Violation(6, 'unreadable');
   }
 
-  /** 14: what is measured does not move with the wall clock. */
+  /** 4: what is counted is what was told. 14: what is measured does not move with the wall clock. */
   checkStatus(): void {
-    const { sinceLastCheckMs: ms } = this.watcher.status();
+    const { sinceLastCheckMs: ms, ...status } = this.watcher.status();
+    for (const name of COUNTED)
+      if (status[name] !== this.#counts[name])
+        this.#violated(new Violation(4, `status: ${status[name]} ${name}, and told: ${this.#counts[name]}`));
     // Monotonic times are large, and lose digits.
     if (ms === null || (ms >= 0 && ms <= this.#world.now - this.since + ROUNDING_MS)) return;
     this.#violated(
