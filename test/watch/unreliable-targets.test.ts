@@ -55,6 +55,46 @@ test('a directory that is replaced after each look at its file is not unreadable
   expect(backend.directories.at(-1)?.identity).toContain(String(ino));
 });
 
+test('a directory that is replaced all the time once more is looked at again as soon as the first time', async () => {
+  const directory = join(temporaryDirectory(), 'd');
+  const path = join(directory, 'file');
+  mkdirSync(directory);
+  writeFileSync(path, 'good');
+  let isBusy = false;
+  let replaced = 0;
+  const fs = fsWith({
+    each: ({ name }) => {
+      if (name !== 'close' || !isBusy) return;
+      renameSync(directory, `${directory}.${replaced}`);
+      replaced += 1;
+      mkdirSync(directory);
+      writeFileSync(path, 'good');
+    },
+  });
+  const { clock, watcher, reported, backend } = watched({ fs, resyncIntervalMs: 0 }, path);
+  const look = async (): Promise<void> => {
+    backend.hint();
+    await watcher.idle();
+  };
+  await watcher.start();
+  isBusy = true;
+  await look();
+  await look();
+  // Until the delays are the longest.
+  await clock.advance(10_000);
+  isBusy = false;
+  await clock.advance(1_000);
+  isBusy = true;
+  await look();
+  await look();
+  isBusy = false;
+  writeFileSync(path, 'better');
+  // Another look, and the quiet period.
+  await clock.advance(100);
+  await watcher.idle();
+  expect(reported).toEqual(['good', 'better']);
+});
+
 test('on a file system without events the target is polled, and the backend is not retried', async () => {
   const fs = fsWith({}, 'remote');
   const backend = Object.assign(new ScriptedBackend(), { needsKernelEvents: true });
@@ -95,6 +135,76 @@ test.runIf(process.platform === 'linux')(
       expect.stringMatching(/^recovered by scripted after/),
     ]);
     expect(watcher.status()).toMatchObject({ state: 'watching', backend: 'scripted' });
+  },
+);
+
+test.runIf(process.platform === 'linux')(
+  'degraded is told once, also when another reason follows',
+  async () => {
+    const directory = temporaryDirectory();
+    const link = join(directory, 'link');
+    writeFileSync(join(directory, 'local'), 'local');
+    symlinkSync('local', link);
+    const relink = (to: string): void => {
+      unlinkSync(link);
+      symlinkSync(to, link);
+    };
+    const fs = fsWith({ each: ({ make }) => make() }, [LOCAL, remote('/proc')]);
+    const backend = Object.assign(new ScriptedBackend(), { needsKernelEvents: true });
+    const { clock, watcher, events } = watched({ fs, backend }, link);
+    await watcher.start();
+    backend.refuse(...Array.from({ length: 100 }, () => new Error('no')));
+    backend.fail();
+    await clock.advance(1_000);
+    const since = clock.monotonic();
+    expect(watcher.status()).toMatchObject({ state: 'degraded', degraded: { code: 'ERR_BACKEND_DOWN' } });
+    relink('/proc/version');
+    await clock.advance(10_000);
+    expect(watcher.status()).toMatchObject({
+      state: 'degraded',
+      degraded: { code: 'ERR_BACKEND_NO_EVENTS' },
+    });
+    backend.accept();
+    relink('local');
+    await clock.advance(10_000);
+    expect(watcher.state).toBe('watching');
+    expect(events.filter((event) => event.startsWith('degraded'))).toEqual(['degraded: ERR_BACKEND_DOWN']);
+    const [, degradedMs] =
+      / after (\d+)$/.exec(events.findLast((event) => event.startsWith('recovered')) ?? '') ?? [];
+    // Counted from the first reason.
+    expect(Number(degradedMs)).toBeGreaterThan(10_000);
+    expect(Number(degradedMs)).toBeLessThanOrEqual(clock.monotonic() - since + 1_000);
+  },
+);
+
+test.runIf(process.platform === 'linux')(
+  'what failed before a target was on a file system without events does not delay its backend after that',
+  async () => {
+    const directory = temporaryDirectory();
+    const link = join(directory, 'link');
+    writeFileSync(join(directory, 'local'), 'local');
+    symlinkSync('local', link);
+    const relink = (to: string): void => {
+      unlinkSync(link);
+      symlinkSync(to, link);
+    };
+    const fs = fsWith({ each: ({ make }) => make() }, [LOCAL, remote('/proc')]);
+    const backend = Object.assign(new ScriptedBackend(), { needsKernelEvents: true });
+    const { clock, watcher, events } = watched({ fs, backend }, link);
+    await watcher.start();
+    const untilWatching = async (): Promise<void> => {
+      while (watcher.state !== 'watching') await clock.advance(100);
+    };
+    backend.refuse(...Array.from({ length: 5 }, () => new Error('no')));
+    backend.fail();
+    await untilWatching();
+    relink('/proc/version');
+    backend.hint();
+    await watcher.idle();
+    expect(watcher.status().degraded?.code).toBe('ERR_BACKEND_NO_EVENTS');
+    relink('local');
+    await untilWatching();
+    expect(events.filter((event) => event.startsWith('restart')).at(-1)).toMatch(/^restart 1 after 50:/);
   },
 );
 
