@@ -123,6 +123,9 @@ test('a backend that is down is visible as a restart and as degraded, until it i
   const labels = '{target="forced",error_type="ERR_BACKEND_LIMIT"}';
   expect(await scraper.value(`restarts_total${labels}`)).toBeGreaterThanOrEqual(1);
   expect(await scraper.value(`errors_total${labels}`)).toBe(1);
+  // What is polled has no native watch.
+  const names = [...(await scraper.scrape()).keys()];
+  expect(names.filter((name) => name.startsWith('native_watches'))).toEqual([]);
 
   backend.accept();
   await expect.poll(() => scraper.value(degraded)).toBe(0);
