@@ -62,3 +62,22 @@ test.each([
   await scene.reports('directory/file=kept other=reported');
   expect(scene.watcher.status().target).toBe('tree');
 });
+
+test('a part of a tree that can be read again when its grace is over is not unreadable, also if no event has come yet', async () => {
+  const scene = new ScriptedScene();
+  mkdirSync(scene.at('closed'));
+  writeFileSync(scene.at('closed/file'), 'text');
+  let isClosed = false;
+  const fs = fsWith({
+    each: ({ name, args: [path] }) => {
+      if (isClosed && name === 'readdir' && path === scene.at('closed')) throw errno('EACCES', path);
+    },
+  });
+  await scene.watch(scene.root, { recursive: true, missingGraceMs: 500, fs });
+  isClosed = true;
+  await scene.hint(scene.at('closed'));
+  await scene.pass(400);
+  isClosed = false;
+  await scene.pass(1_000);
+  expect(scene.errors).toEqual([]);
+});

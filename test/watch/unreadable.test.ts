@@ -1,6 +1,6 @@
 /** Something is at the path, but it cannot be read: reported once, heals by itself, and the last content is kept. */
 import { execFileSync } from 'node:child_process';
-import { mkdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 
 import {
@@ -326,4 +326,44 @@ test('a target that could not be read and is gone now is missing, and no longer 
   await scene.settle();
   expect(scene.watcher.status()).toMatchObject({ target: 'missing', changes: 2 });
   expect(scene.events.filter((event) => event.startsWith('readable'))).toHaveLength(1);
+});
+
+test('a target that cannot be read for one reason and then another, in turns, is unreadable after maxSettleMs', async () => {
+  const scene = new ScriptedScene();
+  writeFileSync(scene.file, 'text');
+  let code: string | undefined;
+  const fs = fsWith({
+    each: ({ args: [path] }) => {
+      if (code !== undefined && path === scene.file) throw errno(code, scene.file);
+    },
+  });
+  await scene.watch(scene.file, { missingGraceMs: 500, maxSettleMs: 1_000, fs });
+  for (let round = 0; round < 10; round += 1) {
+    code = round % 2 === 0 ? 'EACCES' : 'EIO';
+    await scene.hint();
+    await scene.pass(300);
+  }
+  expect(scene.errors).not.toEqual([]);
+  expect(scene.watcher.status().target).toBe('unreadable');
+});
+
+test('a target that cannot be read stays unreadable while it is gone for less than missingGraceMs', async () => {
+  const scene = new ScriptedScene();
+  writeFileSync(scene.file, 'text');
+  let isDenied = false;
+  const fs = fsWith({
+    each: ({ args: [path] }) => {
+      if (isDenied && path === scene.file && existsSync(scene.file)) throw errno('EACCES', scene.file);
+    },
+  });
+  await scene.watch(scene.file, { missingGraceMs: 500, fs });
+  isDenied = true;
+  await scene.settle();
+  rmSync(scene.file);
+  await scene.hint();
+  await scene.pass(400);
+  writeFileSync(scene.file, 'still denied');
+  await scene.settle();
+  expect(scene.errors).toHaveLength(1);
+  expect(scene.events.filter((event) => event.startsWith('readable'))).toEqual([]);
 });
