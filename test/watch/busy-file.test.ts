@@ -246,6 +246,43 @@ test.each(Object.keys(TARGETS))(
   },
 );
 
+test('a file that is replaced all the time is first reported after maxSettleMs, if that is short', async () => {
+  const place = scene();
+  const now = BigInt(Date.now()) * 1_000_000n;
+  let version = 0n;
+  const replace = (): void => {
+    version += 1n;
+    const next = join(temporaryDirectory(), 'next');
+    writeFileSync(next, `version ${version}`);
+    renameSync(next, place.busy);
+  };
+  /** Each version was written and renamed in one tick. */
+  const inTicks = (stat: BigIntStats): void => {
+    if (!stat.isFile() || stat.size === 4n) return;
+    const changedNs = now + version * 10_000_000n;
+    Object.assign(stat, {
+      birthtimeNs: changedNs,
+      mtimeNs: changedNs,
+      ctimeNs: changedNs,
+      atimeNs: changedNs,
+    });
+  };
+  replace();
+  const [backend, clock] = [new ScriptedBackend(), new FakeClock(Date.now())];
+  const options = { backend, settleMs: 50, maxSettleMs: 100 };
+  const { watcher, reported } = watch([place.directory, options], clock, fsWith(statsWith(inTicks)));
+  const started = watcher.start();
+  const looks = (): number => watcher.status().checks;
+  await expect.poll(looks).toBeGreaterThan(0);
+  for (let waitedMs = 0; waitedMs < 120; waitedMs += 20) {
+    await clock.advance(20);
+    replace();
+    await watcher.idle();
+  }
+  expect(reported).toEqual([['busy', 'other']]);
+  await started;
+});
+
 test('a file is in the first report that has the number and time of creation of one that it followed in one tick', async () => {
   const { directory, busy } = scene();
   const now = BigInt(Date.now()) * 1_000_000n;

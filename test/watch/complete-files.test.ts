@@ -8,10 +8,12 @@ import {
   unlinkSync,
   utimesSync,
   writeFileSync,
+  type BigIntStats,
 } from 'node:fs';
 
+import { ResilientWatcher } from 'resilient-watcher';
 import { FakeClock } from 'resilient-watcher/testing';
-import { expect, test } from 'vitest';
+import { expect, onTestFinished, test } from 'vitest';
 
 import { fsWith, statsWith } from '../support/intercepted-fs.js';
 import type { SceneOptions } from '../support/scene.js';
@@ -244,4 +246,83 @@ test('a change that has waited has the cause of the look that found it first', a
   renameSync(scene.at('next'), scene.at('d/a'));
   await scene.watcher.check();
   expect(scene.changes.map(({ cause }) => cause)).toEqual(['scripted']);
+});
+
+test('a log that is rotated during a long start is not told while its next file is half written', async () => {
+  const scene = new ScriptedScene();
+  writeFileSync(scene.file, 'log');
+  const watcher = new ResilientWatcher(scene.file, {
+    backend: scene.backend,
+    clock: scene.clock,
+    resyncIntervalMs: 0,
+  });
+  onTestFinished(() => watcher.close());
+  const reported: string[] = [];
+  watcher.on('change', ({ current }) => reported.push(String(current.content)));
+  const look = async (): Promise<void> => {
+    scene.backend.hint();
+    await watcher.idle();
+    await scene.clock.advance(20);
+    await watcher.idle();
+  };
+  const started = watcher.start();
+  await expect.poll(() => watcher.status().checks).toBeGreaterThan(0);
+  // Longer than a file is waited for that is only replaced.
+  for (let waitedMs = 0; waitedMs < 600; waitedMs += 20) {
+    appendFileSync(scene.file, '.');
+    await look();
+  }
+  renameSync(scene.file, scene.at('log.1'));
+  writeFileSync(scene.file, 'half');
+  await look();
+  appendFileSync(scene.file, ' and the rest');
+  await look();
+  await scene.clock.advance(1_000);
+  await started;
+  expect(reported).toEqual(['half and the rest']);
+});
+
+test('what appears after the first report has another cause than the start, also without a backend', async () => {
+  const scene = new ScriptedScene();
+  scene.writeOld('d', ['a']);
+  writeFileSync(scene.at('d/busy'), '.');
+  // So that a write is not taken for a replacement in the tick of its creation.
+  scene.changeMode(scene.at('d/busy'));
+  const { backend, clock } = scene;
+  // With one, the first look is followed by another, of what it listens to now.
+  backend.refuse(...Array.from({ length: 100 }, () => new Error('no')));
+  const watcher = new ResilientWatcher(scene.at('d'), { backend, clock, resyncIntervalMs: 0 });
+  onTestFinished(() => watcher.close());
+  const causes: string[] = [];
+  watcher.on('change', ({ cause, added }) => causes.push(`${added.join()} by ${cause}`));
+  const started = watcher.start();
+  await expect.poll(() => watcher.status().checks).toBeGreaterThan(0);
+  appendFileSync(scene.at('d/busy'), '.');
+  await clock.advance(50);
+  await started;
+  // No event tells of it before the next look.
+  scene.writeOld('e', ['new']);
+  renameSync(scene.at('e/new'), scene.at('d/new'));
+  appendFileSync(scene.at('d/busy'), '.');
+  await clock.advance(50);
+  appendFileSync(scene.at('d/busy'), '.');
+  await clock.advance(50);
+  await clock.advance(200);
+  expect(causes).toEqual(['a by start', 'new by poll', 'busy by start']);
+});
+
+test('what is written in place behind a link waits until it is quiet, also if the clock was set back since it was linked', async () => {
+  const scene = new ScriptedScene();
+  scene.writeOld('d', ['f']);
+  scene.relink('link', 'd/f');
+  const anHour = 3_600_000_000_000n;
+  const laterLink = (stat: BigIntStats): void => {
+    if (stat.isSymbolicLink()) Object.assign(stat, { ctimeNs: stat.ctimeNs + anHour });
+  };
+  await watch(scene, 'link', { fs: fsWith(statsWith(laterLink)) });
+  writeFileSync(scene.at('d/f'), 'half');
+  await scene.hint();
+  writeFileSync(scene.at('d/f'), 'half and the rest');
+  await scene.settle();
+  expect(reports(scene)).toEqual(['link=half and the rest']);
 });

@@ -46,6 +46,7 @@ test.each<[string, number]>([
 test.each<[string, number, number, number]>([
   ['was last read long after it was last written', -1, -HOUR_MS, 0],
   ['was written days ago', -100 * HOUR_MS, -100 * HOUR_MS, 0],
+  ['was written days from now, by a clock that was never set', 100 * HOUR_MS, 100 * HOUR_MS, 0],
 ])('a file that %s is reported without a wait', async (_, readMs, writtenMs, byMs) => {
   const path = join(temporaryDirectory(), 'file');
   writeFileSync(path, 'whole');
