@@ -67,3 +67,19 @@ test.each(Object.entries(targets))(
     await scene.until(() => scene.watcher.current?.files.size === 0);
   },
 );
+
+test('a directory whose name begins as that of the revision is listened to, if a key leads there', async () => {
+  const scene = new KernelScene('fs');
+  const volume = scene.at('volume');
+  mkdirSync(join(volume, 'v1'), { recursive: true });
+  mkdirSync(join(volume, 'v10'));
+  writeFileSync(join(volume, 'v10/key'), 'one');
+  symlinkSync('../v10/key', join(volume, 'v1/key'));
+  symlinkSync('v1', join(volume, '..data'));
+  symlinkSync('..data/key', join(volume, 'key'));
+  await scene.watch(join(volume, 'key'));
+  await scene.reports('one');
+  writeFileSync(join(volume, 'v10/next'), 'two');
+  renameSync(join(volume, 'v10/next'), join(volume, 'v10/key'));
+  await scene.reports('two');
+});
