@@ -286,3 +286,16 @@ test('a directory is shown under the first of its links, also when another one w
   await scene.pass(400);
   await shows(scene, ['b/f'], 'a');
 });
+
+test('however many files a tree is told of at once, none is left out', async () => {
+  const scene = open(new ScriptedScene());
+  const names = Array.from({ length: 1_200 }, (_, number) => `f${1_000 + number}`);
+  await watchTree(scene);
+  for (const name of names) write(scene, name);
+  write(scene, 'first');
+  // While it looks, so that one look serves all of them.
+  scene.watcher.once('change', () => {
+    for (const name of names) scene.backend.hint(join(treeOf(scene), name));
+  });
+  await shows(scene, ['first', ...names].sort(), 'first');
+});
