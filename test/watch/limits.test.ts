@@ -67,6 +67,14 @@ test.each(kinds)('%s that becomes larger than maxContentBytes is a warning, once
   expect(watcher.status().warnings).toEqual([]);
 });
 
+test.each(kinds)('%s that is as large as maxContentBytes is read', async (kind) => {
+  const { path, write, options } = target(kind);
+  write(50, 10);
+  const { warnings, contents } = await watch(path, { ...options, maxContentBytes: 50 });
+  expect(contents()[0]).toBe(50);
+  expect(warnings).toEqual([]);
+});
+
 const sets = kinds.filter((kind) => kind !== 'a file' && kind !== 'a key');
 
 test.each(sets)(
