@@ -81,3 +81,48 @@ test('a part of a tree that can be read again when its grace is over is not unre
   await scene.pass(1_000);
   expect(scene.errors).toEqual([]);
 });
+
+test('a directory of a tree that could never be listed is found by a resync once it can be, without any event', async () => {
+  const scene = new ScriptedScene();
+  mkdirSync(scene.at('closed'));
+  writeFileSync(scene.at('closed/file'), 'text');
+  let isClosed = true;
+  const fs = fsWith({
+    each: ({ name, args: [path] }) => {
+      if (isClosed && name === 'readdir' && path === scene.at('closed')) throw errno('EACCES', path);
+    },
+  });
+  await scene.watch(scene.root, { recursive: true, resync: true, fs });
+  // By then, the directory above it is known by its time.
+  await scene.pass(5_000);
+  isClosed = false;
+  await scene.pass(2_000);
+  expect(scene.reported.at(-1)).toBe('closed/file=text');
+});
+
+test('a link out of a volume in a tree, behind which nothing can be read, is heard when it leads elsewhere', async () => {
+  const scene = new ScriptedScene();
+  const { volume } = scene;
+  for (const name of ['closed', 'open']) {
+    mkdirSync(scene.at(`outside/${name}`), { recursive: true });
+    writeFileSync(scene.at(`outside/${name}/file`), name);
+  }
+  scene.relink('outside/link', 'closed/file');
+  volume.publish({ key: '1' });
+  symlinkSync(scene.at('outside/link'), volume.path('..data/far'));
+  let isClosed = false;
+  const fs = fsWith({
+    each: ({ args: [path] }) => {
+      if (isClosed && String(path).startsWith(scene.at('outside/closed/')))
+        throw errno('EACCES', String(path));
+    },
+  });
+  await scene.watch(volume.directory, { recursive: true, fs });
+  await scene.reports('far=closed key=1');
+  isClosed = true;
+  await scene.fails('ERR_TARGET_ACCESS');
+  scene.relink('outside/link', 'open/file');
+  await scene.hint(scene.at('outside/link'));
+  await scene.pass(2_000);
+  expect(scene.reported.at(-1)).toBe('far=open key=1');
+});
