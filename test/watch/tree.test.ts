@@ -1,4 +1,13 @@
-import { chmodSync, mkdirSync, renameSync, rmSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  mkdirSync,
+  renameSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs';
 import { join } from 'node:path';
 
 import { KubeletVolume } from 'resilient-watcher/testing';
@@ -298,4 +307,23 @@ test('however many files a tree is told of at once, none is left out', async () 
     for (const name of names) scene.backend.hint(join(treeOf(scene), name));
   });
   await shows(scene, ['first', ...names].sort(), 'first');
+});
+
+test('a directory that two links lead through is listened to as it is now', async () => {
+  const scene = open(new ScriptedScene());
+  for (const [directory, text] of [
+    ['directory', 'one'],
+    ['next', 'two'],
+  ] as const) {
+    mkdirSync(scene.at(directory));
+    writeFileSync(scene.at(`${directory}/f`), text);
+  }
+  for (const name of ['one', 'two']) symlinkSync('../directory/f', join(treeOf(scene), name));
+  await watchTree(scene);
+  renameSync(scene.at('directory'), scene.at('before'));
+  renameSync(scene.at('next'), scene.at('directory'));
+  await scene.settle();
+  expect(scene.reported.at(-1)).toBe('one=two two=two');
+  const listened = scene.backend.directories.find(({ path }) => path === scene.at('directory'));
+  expect(listened?.identity).toContain(String(statSync(scene.at('directory')).ino));
 });
