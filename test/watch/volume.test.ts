@@ -183,3 +183,10 @@ test('a volume is reported at once after a link to a key without a link was remo
   await scene.hint(volume.path('..data'));
   expect(scene.reported.at(-1)).toContain('volume/key=2');
 });
+
+test('a key in a directory may begin with two dots; only at the top, such names belong to the volume', async () => {
+  const scene = new ScriptedScene();
+  scene.volume.publish({ 'certs/..crt': 'text' });
+  await scene.watch(scene.volume.directory);
+  await scene.reports('certs/..crt=text');
+});
