@@ -34,6 +34,17 @@ test('a variable with the suffix _FILE sets the key to the text of the file, wit
   expect(`${loader.describe('text')}${JSON.stringify(loader.status())}`).not.toContain(SECRET);
 });
 
+test('the file is named as the origin of its value also below the key where the source is mounted', async () => {
+  const path = secretFile(SECRET);
+  const env = { APP_PASSWORD_FILE: path };
+  const loader = new ConfigLoader({ sources: [{ env: { prefix: 'APP_', env, files: true }, at: 'db' }] });
+  onTestFinished(() => loader.close());
+  expect(await loader.load()).toEqual({ db: { password: SECRET } });
+  expect(loader.describe()).toMatchObject([
+    { path: ['db', 'password'], source: `${path} (APP_PASSWORD_FILE)` },
+  ]);
+});
+
 test('the file is followed, and its last good text stays while it is missing', async () => {
   const mount = join(temporaryDirectory(), 'secret');
   mkdirSync(mount);
@@ -90,6 +101,18 @@ test('a file that its variable no longer names is not watched', async () => {
   writeFileSync(path, 'two');
   await expect.poll(() => loader.current).toMatchObject({ db: { password: 'other' } });
   await expect.poll(isWatched).toBe(false);
+});
+
+test('a file that was missing in a load that failed is followed by the next one', async () => {
+  const path = join(temporaryDirectory(), 'password');
+  const loader = loaderOf({ APP_DB_PASSWORD_FILE: path });
+  await expect(loader.load()).rejects.toThrow('no such file');
+  writeFileSync(path, 'one');
+  await loader.load();
+  const changed = new Promise((resolve) => void loader.once('change', resolve));
+  writeFileSync(path, 'two');
+  await changed;
+  expect(loader.current).toMatchObject({ db: { password: 'two' } });
 });
 
 test('an empty variable is unset, and its file sets the key', async () => {
