@@ -1,3 +1,5 @@
+import { renameSync, symlinkSync } from 'node:fs';
+
 import {
   jsonParser,
   VolumeProvider,
@@ -90,6 +92,26 @@ test('a callback that throws, a lost backend and a removed file do not end watch
   scene.write('a', '3');
   await scene.pass();
   expect(calls).toEqual(['2', 'ListenerError', 'ConfigError', '3']);
+  await provider.unwatch();
+});
+
+test('once a file is readable again, its bytes are those that were reported, and no part of a write', async () => {
+  const scene = new ConfigScene();
+  scene.write('a', 'old');
+  const provider = scene.file('a');
+  const codes: unknown[] = [];
+  await provider.watch((_, error) => {
+    if (error) codes.push((error as NodeJS.ErrnoException).code);
+  });
+  renameSync(scene.path('a'), scene.path('aside'));
+  symlinkSync('a', scene.path('a'));
+  await scene.pass();
+  expect(codes).toEqual(['ERR_TARGET_PATH']);
+  renameSync(scene.path('aside'), scene.path('a'));
+  await scene.pass();
+  // Somebody begins to write it in place, of which nothing has been told.
+  scene.write('a', 'n');
+  expect(String(await provider.readBytes())).toBe('old');
   await provider.unwatch();
 });
 
