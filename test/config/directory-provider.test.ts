@@ -43,7 +43,17 @@ class DirectoryScene extends ConfigScene {
 }
 
 test('files are merged in the order of their names, in which numbers count by their value', async () => {
-  const order = ['9-b.yaml', '10-a-more.json', '10-a.yaml', '0010-b.yaml', '100.toml', 'A.yaml', 'a.jsonc'];
+  const order = [
+    '9-b.yaml',
+    '10-a-more.json',
+    '10-a.yaml',
+    '0010-b.yaml',
+    '100.toml',
+    // A time as its number has more than nine digits.
+    '1700000000-z.yaml',
+    'A.yaml',
+    'a.jsonc',
+  ];
   const scene = new DirectoryScene();
   for (const name of order) {
     scene.put(name, name.endsWith('toml') ? `last = "${name}"` : { last: name, [name]: true });
