@@ -93,6 +93,17 @@ test('a message names the line of a variable in a .env file, and the file and li
   await expect(scene.load(loader)).rejects.toThrow(`${volume.path('port')}: a.port: expected number`);
 });
 
+test('what the parser of a .env file warns of is told also when its variables set keys', async () => {
+  const scene = new ConfigScene();
+  scene.write('.env', 'APP_PASSWORD=a#b\nAPP_EMPTY=\n');
+  const provider = scene.file('.env', { parser: undefined });
+  const loader = scene.loader({ sources: [{ provider, env: { prefix: 'APP_' } }] });
+  const codes: string[] = [];
+  loader.on('warning', ({ code }) => codes.push(code));
+  await scene.load(loader);
+  expect(codes).toEqual(['comment', 'empty']);
+});
+
 test('a variable with an index sets the element of a list, and one beyond its end is refused', async () => {
   const load = async (
     env: Record<string, string>,
