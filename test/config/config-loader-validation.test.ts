@@ -370,6 +370,23 @@ test('a configuration is frozen at every level, even if its schema freezes only 
   expect(() => (db.ports = [])).toThrow(TypeError);
 });
 
+test('a validator that changes what it is given changes no source', async () => {
+  const scene = new ConfigScene();
+  scene.write('a.json', { n: 1 });
+  const loader = scene.loader({
+    sources: [{ values: { hosts: ['a'] } }, { provider: scene.file('a.json') }],
+    validate: (values) => {
+      const { n, hosts } = values as { readonly n: number; readonly hosts: string[] };
+      hosts.push('fallback');
+      return { n, hosts };
+    },
+  });
+  await scene.load(loader);
+  scene.write('a.json', { n: 2 });
+  await scene.pass();
+  expect(loader.current).toEqual({ n: 2, hosts: ['a', 'fallback'] });
+});
+
 test('a hundred of thousands of issues are reported', async () => {
   const scene = new ConfigScene();
   const list = Array.from({ length: 20_000 }, (_, n) => `value${n}`);
@@ -402,6 +419,26 @@ test('the status of a source that the schema refuses says why, until its values 
   scene.write('db.json', { port: 2 });
   await scene.pass();
   expect(loader.status().sources[1]).toMatchObject({ state: 'current', problems: [] });
+});
+
+test('a source that another one makes valid has no problem left in the status', async () => {
+  const scene = new ConfigScene();
+  scene.write('use.json', { used: 1 });
+  scene.write('most.json', { most: 1 });
+  const loader = scene.loader({
+    sources: [{ provider: scene.file('use.json') }, { provider: scene.file('most.json') }],
+    validate: z
+      .object({ used: z.number(), most: z.number() })
+      .refine(({ used, most }) => used <= most, { path: ['used'] }),
+  });
+  await scene.load(loader);
+  scene.write('use.json', { used: 2 });
+  await scene.pass();
+  expect(loader.status().sources[0]).toMatchObject({ state: 'rejected', problems: [{ path: ['used'] }] });
+  scene.write('most.json', { most: 2 });
+  await scene.pass();
+  expect(loader.current).toEqual({ used: 2, most: 2 });
+  expect(loader.status().sources[0]).toMatchObject({ state: 'current', problems: [] });
 });
 
 test.each<[string, (text: string) => unknown, (value: never) => unknown]>([
