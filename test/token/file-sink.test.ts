@@ -1,4 +1,4 @@
-import { chmodSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { chmodSync, existsSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
 import { fileSink, ServiceAccountToken } from 'resilient-watcher';
@@ -37,6 +37,17 @@ test('a relative path is that of the working directory in which the sink was mad
   process.chdir(before);
   await sink(token, { signal });
   expect(readFileSync(join(directory, 'token'), 'utf8')).toBe('secret');
+});
+
+test('a delivery that is given up while its contents are rendered writes nothing', async () => {
+  const path = join(temporaryDirectory(), 'token');
+  const delivery = new AbortController();
+  const render = (): string => {
+    delivery.abort(new Error('too late'));
+    return 'rendered';
+  };
+  await expect(fileSink(path, { render })(token, { signal: delivery.signal })).rejects.toThrow('too late');
+  expect(existsSync(path)).toBe(false);
 });
 
 test('the mode is that of the option, if there is one', async () => {

@@ -39,6 +39,26 @@ describe('sinks', () => {
     expect(mints()).toEqual([0]);
   });
 
+  test('one that has accepted a token is retried as soon as at first when it fails again', async () => {
+    let failures = 3;
+    const { refresher, clock, now, events } = refresherScene({
+      sinks: [
+        () => {
+          if ((failures -= 1) >= 0) throw new Error('ENOSPC');
+        },
+      ],
+    });
+    await refresher.start();
+    await clock.advance(10 * MINUTE);
+    expect(refresher.status().sinks).toMatchObject([{ state: 'idle' }]);
+    failures = 1;
+    const again = refresher.refresh();
+    await now();
+    await again;
+    await clock.advance(10 * SECOND);
+    expect(events('delivered')).toHaveLength(2);
+  });
+
   test('a newer token replaces one that could not be delivered', async () => {
     const seen: string[] = [];
     const { refresher, clock, now } = refresherScene({
