@@ -253,6 +253,22 @@ describe('a token file that cannot be watched or read never affects the token', 
     await clock.advance(10 * SECOND);
     expect(client.requests.map(({ credential }) => credential?.value)).toEqual([undefined, 'projected-0']);
   });
+
+  test('one that answers late that it may not be read stays unreadable', async () => {
+    const answer = new Outcome<undefined>();
+    const fs = fsWith({ lstat: ({ make }) => answer.promise.then(() => make()) }, 'remote');
+    const { refresher, clock, events } = refresherScene({ fs });
+    const started = refresher.start();
+    await clock.advance(10 * SECOND);
+    await started;
+    answer.reject(Object.assign(new Error('denied'), { code: 'EACCES' }));
+    const causes = (): unknown[] =>
+      events('unreadable').map(({ detail }) => (detail as { error: { code: string } }).error.code);
+    await expect
+      .poll(() => clock.advance(SECOND).then(causes))
+      .toEqual(['ERR_TOKEN_FILE', 'ERR_TARGET_ACCESS']);
+    expect(events('readable')).toEqual([]);
+  });
 });
 
 test('no error, event, status or inspection shows a token, even if the client puts one into its error', async () => {
