@@ -73,6 +73,23 @@ test('a server that gets the password after the file is asked again until it has
   expect(new Set(pauses)).toEqual(new Set([true]));
 });
 
+test('a server that keeps refusing is asked less and less often', async () => {
+  const { login, clock, publish, work } = await openScene();
+  const times: number[] = [];
+  const noting = (given: { password: string }): Promise<string> => {
+    times.push(clock.monotonic());
+    return work(given);
+  };
+  await publish('second');
+  await expect(
+    outcomeOf(retryLogin(login, noting, { isRefused, timeoutMs: 5_000, clock }), clock),
+  ).rejects.toBe(refused);
+  const [first = 0, second = 0] = times;
+  const [last = 0, before = 0] = times.toReversed();
+  // Eight times as long at least: from 50 ms to 1 s, of which chance may take half.
+  expect(last - before).toBeGreaterThanOrEqual(8 * (second - first));
+});
+
 test('after timeoutMs it rejects with the error of the server', async () => {
   const { login, clock, publish, work } = await openScene();
   await publish('second');
