@@ -6,7 +6,7 @@ import { inspect } from 'node:util';
 import { KubeConfig } from '@kubernetes/client-node';
 import { clusterClient, tokenRequestClient } from 'resilient-watcher/kubernetes';
 import { FakeClock } from 'resilient-watcher/testing';
-import { describe, expect, onTestFinished, test } from 'vitest';
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
 
 import { clusterScene } from '../support/cluster-scene.js';
 
@@ -211,6 +211,17 @@ test('the plugin learns of the cluster if the kubeconfig says so', async () => {
     spec: { cluster: { server: server.url, config: { region: 'here' } } },
   });
   expect(extra).toBe('more');
+});
+
+test('a variable that the kubeconfig gives a plugin takes precedence over that of this process', async () => {
+  vi.stubEnv('PROFILE', 'mine');
+  onTestFinished(() => void vi.unstubAllEnvs());
+  const { ask, directory } = await scriptScene(
+    (token) => `printf %s "$PROFILE" > "$0.profile"; ${printing({ token })}`,
+    { env: [{ name: 'PROFILE', value: 'of-the-cluster' }] },
+  );
+  await ask();
+  expect(readFileSync(join(directory, 'bin', 'plugin.profile'), 'utf8')).toBe('of-the-cluster');
 });
 
 test.each([

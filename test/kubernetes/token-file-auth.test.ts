@@ -59,6 +59,20 @@ test('the copies that a TokenRequest client makes of the kubeconfig authenticate
   expect(server.requests).toMatchObject([{ subject: BUILDER, status: 201 }]);
 });
 
+test('the token of the file takes the place of a plugin, which is not run', async () => {
+  const { server, caFile, tokenFile } = await clusterScene();
+  const kubeConfig = new KubeConfig();
+  kubeConfig.loadFromClusterAndUser(
+    { name: 'cluster', server: server.url, caFile, skipTLSVerify: false },
+    { name: 'user', exec: { apiVersion: 'client.authentication.k8s.io/v1', command: '/no/such/plugin' } },
+  );
+  const auth = withTokenFile(kubeConfig, { path: tokenFile });
+  onTestFinished(() => auth.close());
+  const api = kubeConfig.makeApiClient(AuthenticationV1Api);
+  const { status } = await api.createSelfSubjectReview({ body: {} });
+  expect(status?.userInfo?.username).toBe(BUILDER);
+});
+
 test('without a token nothing is sent', async () => {
   const { server, inPod, tokenFile } = await clusterScene();
   rmSync(tokenFile);
