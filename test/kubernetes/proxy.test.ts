@@ -158,6 +158,24 @@ test.each(WAYS)('%s goes through a proxy with a login', async (_, ask) => {
   }
 });
 
+test('an API server with an IPv6 address is named to a proxy in brackets', async () => {
+  const asked: string[] = [];
+  const { port } = await listening(
+    connectProxy((socket, { url }) => {
+      asked.push(url);
+      socket.end('HTTP/1.1 502 Bad Gateway\r\n\r\n');
+    }),
+  );
+  const kubeConfig = new KubeConfig();
+  kubeConfig.loadFromClusterAndUser(
+    { name: 'c', server: 'https://[::1]:6443', skipTLSVerify: true, proxyUrl: `http://127.0.0.1:${port}` },
+    { name: 'u', token: 'opaque' },
+  );
+  const signal = AbortSignal.timeout(20_000);
+  await expect(clusterClient({ kubeConfig }).request({ method: 'GET', path, signal })).rejects.toThrow('502');
+  expect(asked).toEqual(['[::1]:6443']);
+});
+
 test.each(WAYS)('%s through a proxy that refuses says why, without the password', async (_, ask) => {
   const answering = (text: string) => connectProxy((socket) => socket.end(text));
   for (const [scheme, make, message] of [
