@@ -250,6 +250,8 @@ describe('a connection with a response in flight', () => {
       await sawEverything(port);
     }
     answer('/1');
+    // By then the first answer has been sent, and nothing but the second one keeps the connection.
+    await sawEverything(port);
     answer('/2');
     expect(await text).toMatch(/answer to \/1[\s\S]*Connection: close[\s\S]*answer to \/2$/);
     expect(begun).toEqual(['/1', '/2']);
