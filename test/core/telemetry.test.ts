@@ -7,6 +7,7 @@ import { systemClock } from '../../src/core/ports/clock.js';
 import { TargetError } from '../../src/fs/target-error.js';
 import { runningComponents, traceSync } from '../../src/core/telemetry/telemetry.js';
 import { EVENTS } from '../../src/core/telemetry/telemetry-points.js';
+import { observe } from '../../src/telemetry/observe.js';
 
 interface Events extends ComponentEvents {
   change: [change: object];
@@ -118,6 +119,20 @@ test('an operation is one message on its tracing channel, from start to end, wit
     ['asyncStart', { cause: 'fs', error }],
     ['asyncEnd', { cause: 'fs', error }],
   ]);
+});
+
+test('an observer of beginnings alone hears of an operation before its work', async () => {
+  const heard: string[] = [];
+  using _observer = observe({
+    started: ({ name, message }) => {
+      if (message.component?.name === 'observed') heard.push(name);
+    },
+  });
+  await new Sample('observed').work(() => {
+    heard.push('work');
+    return Promise.resolve();
+  });
+  expect(heard).toEqual(['check', 'work']);
 });
 
 test('synchronous work publishes its end with the result, and a failure is thrown unchanged', () => {

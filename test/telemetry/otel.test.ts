@@ -14,6 +14,7 @@ import {
 import { expect, onTestFinished, test } from 'vitest';
 
 import { TokenError } from '../../src/core/errors/token-error.js';
+import { Outcome } from '../../src/core/scheduling/outcome.js';
 import { followMetrics, otelName } from '../../src/telemetry/metrics.js';
 import { instrument } from '../../src/telemetry/otel.js';
 import { SampleComponent, WATCHING } from './sample-component.js';
@@ -136,6 +137,27 @@ test('only checks that found a change have a span', async () => {
   ]);
 });
 
+test('the span of a check that found a change begins with the check, although it is created after it', async () => {
+  const { spans } = instrumented();
+  const watcher = new SampleComponent('ResilientWatcher', 'policy', WATCHING);
+  const began = Date.now();
+  const end = new Outcome<void>();
+  const check = watcher.work(
+    'check',
+    { cause: 'fs' },
+    () => end.promise,
+    () => 'changed',
+  );
+  // Until the clock that spans are dated by has moved.
+  await expect.poll(() => Date.now()).toBeGreaterThan(began + 5);
+  const later = Date.now();
+  end.resolve();
+  await check;
+  const [span] = spans();
+  const [seconds = 0, nanoseconds = 0] = span?.startTime ?? [];
+  expect(seconds * 1_000 + nanoseconds / 1_000_000).toBeLessThan(later);
+});
+
 test('without the API, or with another object in its place, the message says what to install', () => {
   expect(() => instrument({} as never)).toThrow(
     /"api" must be the module @opentelemetry\/api \(npm install @opentelemetry\/api/,
@@ -154,7 +176,11 @@ test('a second subscription of a meter provider is refused, as it would count ev
   );
   instrument({ api }).close();
   first.close();
-  instrument({ api, meterProvider }).close();
+  const second = instrument({ api, meterProvider });
+  onTestFinished(() => second.close());
+  // It has been closed already, and the second one goes on.
+  first.close();
+  expect(() => instrument({ api, meterProvider })).toThrow(/has these metrics already/);
 });
 
 test('without a meter provider, it is that of the API that is used once', () => {
