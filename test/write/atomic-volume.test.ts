@@ -221,6 +221,18 @@ test('a replaced revision stays for graceMs, and is then removed without another
   while (clock.pending > 0) await clock.advance(1000);
 });
 
+test('after clear() no replaced revision is kept for its readers any more', async () => {
+  const directory = temporaryDirectory();
+  const clock = new FakeClock();
+  const volume = new AtomicVolume(directory, { clock, graceMs: 1000 });
+  for (const data of ['1', '2']) await volume.write({ key: data });
+  expect(volume.status().retiredRevisions).toBe(1);
+  await volume.clear();
+  expect(revisionsIn(directory)).toEqual([]);
+  expect(volume.status()).toMatchObject({ revision: null, retiredRevisions: 0 });
+  expect(clock.pending).toBe(0);
+});
+
 test('clear() rejects if the directory is there and cannot be opened', async () => {
   const fs = fsWith({
     open: () => {

@@ -80,6 +80,22 @@ async function* throwing(error: Error): AsyncGenerator<string> {
   throw error;
 }
 
+test('an iteration whose write has failed is ended, so that its source can release what it holds', async () => {
+  const { path } = existing();
+  const released: string[] = [];
+  function* source(by: string): Generator<string> {
+    try {
+      yield 'half';
+      yield 7 as unknown as string;
+    } finally {
+      released.push(by);
+    }
+  }
+  await outcome(atomicWriteFile(path, source('atomicWriteFile')));
+  expect(() => atomicWriteFileSync(path, source('atomicWriteFileSync'))).toThrow(WriteError);
+  expect(released).toEqual(['atomicWriteFile', 'atomicWriteFileSync']);
+});
+
 test('one call writes at most what the kernel accepts, whatever the size of the data, and short writes are continued', async () => {
   const path = join(temporaryDirectory(), 'file');
   const { fs, calls } = new ScriptedFs({ longestWriteBytes: 3 * 2 ** 20 });

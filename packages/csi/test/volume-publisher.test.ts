@@ -95,6 +95,18 @@ test('contents are produced again for other tokens, and when they were removed',
   expect(scene.read()).toBe('one');
 });
 
+test('contents are as old as the request for them, however long their producer takes', async () => {
+  const { publisher, target, clock } = publisherScene();
+  const publish = (): Promise<PublishedVolume> =>
+    publisher.publish('volume-1', target, async () => {
+      await clock.advance(MINUTE);
+      return { files: { password: 'one' } };
+    });
+  await publish();
+  await clock.advance(MINUTE);
+  expect((await publish()).outcome).toBe('unchanged');
+});
+
 test('a producer that fails leaves the last good contents, and is reported without its secrets', async () => {
   const scene = publisherScene();
   await scene.publish(tokensOf('a'));
