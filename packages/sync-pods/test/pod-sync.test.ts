@@ -55,6 +55,46 @@ describe('an update', () => {
     expect(annotation('helpless')).toBeUndefined();
   });
 
+  test('patches a pod of which only a sidecar mounts the object', async () => {
+    const { server, sync, update, until, annotation } = await podSyncScene();
+    const pod = podOf('sidecar', [app]);
+    const { containers, ...spec } = pod.spec as { containers: object[] };
+    const initContainers = containers.map((each) => ({ ...each, restartPolicy: 'Always' }));
+    server.putObject('pods', { ...pod, spec: { ...spec, initContainers, containers: [{ name: 'main' }] } });
+    await sync();
+    update('app');
+    await until(() => expect(annotation('sidecar')).toBeDefined());
+  });
+
+  test('of several objects, which a pod that appears later has missed, is as old as the newest of them', async () => {
+    const { server, sync, update, until, pass, annotation } = await podSyncScene();
+    const other: VolumeSource = { configMap: { name: 'other' } };
+    server.putObject('pods', podOf('has-app', [app]));
+    server.putObject('pods', podOf('has-other', [other]));
+    const running = await sync();
+    const delays = new Map<string, number>();
+    running.on('synced', ({ pod, delayMs }) => delays.set(pod, delayMs));
+    update('app');
+    await until(() => expect(annotation('has-app')).toBeDefined());
+    await pass(4_000);
+    update('other');
+    await until(() => expect(annotation('has-other')).toBeDefined());
+    server.putObject('pods', podOf('late', [app, other]));
+    await until(() => expect(delays.has('late')).toBe(true));
+    expect(delays.get('late')).toBe(0);
+  });
+
+  test('does not patch a pod that is on no node yet', async () => {
+    const { server, sync, update, until, annotation } = await podSyncScene();
+    const pending = podOf('pending', [app]);
+    server.putObject('pods', { ...pending, spec: { ...pending.spec, nodeName: undefined } });
+    server.putObject('pods', podOf('mounts', [app]));
+    await sync();
+    update('app');
+    await until(() => expect(annotation('mounts')).toBeDefined());
+    expect(annotation('pending')).toBeUndefined();
+  });
+
   test('of a Secret is not followed by default, and contents are never requested', async () => {
     const { server, sync, client, until, annotation } = await podSyncScene();
     server.putObject('pods', podOf('mounts', [{ secret: { secretName: 'app' } }, app]));
