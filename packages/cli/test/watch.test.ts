@@ -233,6 +233,21 @@ describe('webhooks', () => {
   });
 });
 
+test('a path that changes again while others are waited for does not put the action off', async () => {
+  const [a, b] = [volume(), volume()];
+  const clock = new FakeClock();
+  const args = ['watch', a.directory, b.directory, '--settle', '1h', '--json', '--', 'true'];
+  const program = startMain(args, { clock });
+  await event(program, 'ready');
+  a.publish({ n: '0', first: '1' });
+  await event(program, 'change', ({ added }) => String(added) === 'first');
+  await clock.advance(3_000_000);
+  const { revision } = a.publish({ n: '0', first: '1', second: '2' });
+  await event(program, 'change', ({ added }) => String(added) === 'second');
+  await clock.advance(600_000);
+  await succeededWith(program, revision);
+});
+
 test('with --initial one action handles all paths, with the cause `start`, and --once ends after it', async () => {
   const [a, b] = [volume(), volume()];
   const command = ['/bin/sh', '-c', 'echo "acted [$RW_PATH] on $RW_CAUSE"'];

@@ -62,7 +62,12 @@ test('a failure is retried with a growing delay until it succeeds, and a newer u
   reload.trigger(update('b'));
   await settled();
   expect(runs[2]?.keys).toEqual(['a', 'b']);
-  runs[2]?.outcome.resolve();
+  runs[2]?.outcome.reject(new Error('no'));
+  await settled();
+  expect(events.at(-1), 'the first delay of a newer update').toBe('ERR_ACTION_FAILED 1000');
+  await clock.advance(1_000);
+  await settled();
+  runs[3]?.outcome.resolve();
   await reload.idle();
   expect(events.at(-1)).toBe('succeeded a,b');
 });
