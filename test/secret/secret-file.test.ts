@@ -40,7 +40,12 @@ test.each([
   ['spaces at both ends are part of it', ' pass word \t\r\n\n', {}, ' pass word \t'],
   ['a byte order mark is not', Buffer.from('\uFEFFpassword'), {}, 'password'],
   ['unless it is to be kept', 'password\n', { trim: false }, 'password\n'],
-  ['latin1', Buffer.from([0x70, 0xe4]), { encoding: 'latin1' }, 'pä'],
+  [
+    'latin1, without its trailing newline, too',
+    Buffer.from([0x70, 0xe4, 0x0a]),
+    { encoding: 'latin1' },
+    'pä',
+  ],
   [
     'bytes as base64, of which none is white space',
     Buffer.from([0x0a, 0xff, 0x20]),
