@@ -96,3 +96,21 @@ test('several calls of check() while an update is under way validate one after a
   await Promise.all([loader.check(), loader.check(), loader.check()]);
   expect(most).toBe(1);
 });
+
+test('the status says when the newest contents were last in use, and when some were refused', async () => {
+  const scene = new ConfigScene();
+  scene.write('a.json', { n: 1 });
+  const loader = scene.loader<ConfigMap>({ sources: [{ provider: scene.file('a.json') }] });
+  await scene.load(loader);
+  const { reloadedAt: loadedAt } = loader.status();
+  expect(loader.status()).toMatchObject({ loadedAt, lastRejectedAt: null });
+  scene.write('a.json', '{');
+  await scene.pass();
+  const { reloadedAt, lastRejectedAt } = loader.status();
+  expect(reloadedAt).toBe(loadedAt);
+  expect(lastRejectedAt).toBeGreaterThan(Number(loadedAt));
+  scene.write('a.json', { n: 2 });
+  await scene.pass();
+  expect(loader.status().reloadedAt).toBeGreaterThan(Number(lastRejectedAt));
+  expect(loader.status()).toMatchObject({ lastRejectedAt });
+});
