@@ -78,6 +78,21 @@ test('a rule that stays continues while others come and go, and is not run', asy
   expect(program.stderr.match(/^now/gm)).toHaveLength(1);
 });
 
+test('a rule that was taken away and is given again acts', async () => {
+  const directory = temporaryDirectory();
+  const [back, stays] = ['back', 'stays'].map((name) => join(directory, name)) as [string, string];
+  for (const path of [back, stays]) writeFileSync(path, 'x');
+  const rules = [
+    { paths: [back], exec: [acts] },
+    { paths: [stays], exec: ['true'] },
+  ] as const;
+  const { program, replace } = await watching(rules);
+  replace(rules[1]);
+  await program.until(/1 rule in use/);
+  replace(...rules);
+  await program.until(/now \[.*back\] \["back"\]/);
+});
+
 test('a rule that replaces another is given every key that is there, and none that is gone', async () => {
   const directory = temporaryDirectory();
   const [a, b, gone] = ['a', 'b', 'gone'].map((name) => join(directory, name)) as [string, string, string];

@@ -1,10 +1,11 @@
 /** What `--listen` serves, and rules from a file. */
 import { rmSync, writeFileSync } from 'node:fs';
 import { request } from 'node:http';
+import { connect } from 'node:net';
 import { join } from 'node:path';
 
 import { KubeletVolume } from 'resilient-watcher/testing';
-import { describe, expect, test } from 'vitest';
+import { describe, expect, onTestFinished, test } from 'vitest';
 
 import { startMain, type CommandLine } from './support/command-line.js';
 import { rounds } from '../../../test/support/rounds.js';
@@ -83,6 +84,19 @@ describe('--listen', () => {
         }),
     );
     expect(await Promise.all(statuses)).toEqual([200, 200, 200, 200, 404]);
+  });
+
+  test('ends with the program, also while a client has sent only half of its request', async () => {
+    const { program, url } = await listening(['watch', temporaryDirectory()]);
+    await program.until(/watching/);
+    const socket = connect(Number(new URL(url).port), '127.0.0.1').on('error', () => {});
+    onTestFinished(() => void socket.destroy());
+    const ended = new Promise((resolve) => socket.once('close', resolve));
+    socket.write('GET /livez HTTP/1.1\r\n');
+    // By now the server knows that client, too.
+    await fetch(`${url}/livez`);
+    expect(await program.terminated()).toBe(0);
+    await ended;
   });
 
   test('is not ready before the command of run could be started', async () => {
