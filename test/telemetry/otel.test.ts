@@ -34,6 +34,7 @@ function instrumented() {
     await meterProvider.shutdown();
   });
   return {
+    close: () => subscription.close(),
     spans: () => spanExporter.getFinishedSpans(),
     async metrics(): Promise<Map<string, MetricData>> {
       metricExporter.reset();
@@ -181,6 +182,19 @@ test('a second subscription of a meter provider is refused, as it would count ev
   // It has been closed already, and the second one goes on.
   first.close();
   expect(() => instrument({ api, meterProvider })).toThrow(/has these metrics already/);
+});
+
+test('after close() no component is asked for its gauges', async () => {
+  const { metrics, close } = instrumented();
+  const watcher = new SampleComponent('ResilientWatcher', 'policy', WATCHING);
+  await watcher.start();
+  // The SDK itself goes on to export what it collected last.
+  const lastChange = async (): Promise<unknown> =>
+    (await metrics()).get('resilient_watcher.last_change.timestamp')?.dataPoints[0]?.value;
+  expect(await lastChange()).toBe(1_700_000_000);
+  close();
+  watcher.details = { ...WATCHING, lastChangeAt: 1_800_000_000_000 };
+  expect(await lastChange()).toBe(1_700_000_000);
 });
 
 test('without a meter provider, it is that of the API that is used once', () => {
