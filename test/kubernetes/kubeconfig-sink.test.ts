@@ -175,6 +175,7 @@ current-context: prod
     ['one of comments', '# nothing yet\n'],
     ['one without lists', 'kind: Config\napiVersion: v1\nclusters: null\ncurrent-context: ""\n'],
     ['JSON', JSON.stringify({ kind: 'Config', apiVersion: 'v1', clusters: [], users: [], contexts: [] })],
+    ['JSON without a current context', JSON.stringify({ kind: 'Config', 'current-context': '' })],
   ])('%s becomes a kubeconfig', async (_name, before) => {
     const { path, sink } = existing(before ?? '');
     if (before === undefined) rmSync(path);
