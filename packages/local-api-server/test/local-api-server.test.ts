@@ -87,6 +87,19 @@ test('the default token of a pod says a year, and its answer an hour', async () 
   expect(claims).toMatchObject({ iat: 0, exp: 31_536_000, 'kubernetes.io': { warnafter: 3_607 } });
 });
 
+test('a token of a pod for another audience is valid as long as its answer says, whatever was asked for', async () => {
+  const server = await startServer({ clock: new FakeClock(0) });
+  const boundObject = { kind: 'Pod', name: 'p', uid: 'u' };
+  const { token } = await server.mint('ci', 'builder', {
+    expirationSeconds: 3_607,
+    boundObject,
+    audiences: ['vault'],
+  });
+  const claims = decodeJwt(token);
+  expect(claims).toMatchObject({ aud: ['vault'], exp: 3_607 });
+  expect(claims['kubernetes.io']).not.toHaveProperty('warnafter');
+});
+
 test('requests meet the scripted faults', async () => {
   const server = await startServer();
   const { token } = await server.mint('ci', 'builder');
