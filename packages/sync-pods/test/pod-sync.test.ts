@@ -214,6 +214,41 @@ describe('kindness', () => {
     expect(running.state).toBe('closed');
   });
 
+  test('a pod is patched at most once a second, however often its object changes', async () => {
+    const { server, sync, update, until, annotation, patches, pass } = await podSyncScene();
+    server.putObject('pods', podOf('busy', [app]));
+    server.putObject('pods', podOf('later', [{ configMap: { name: 'other' } }]));
+    await sync();
+    update('app');
+    await until(() => expect(annotation('busy')).toBeDefined());
+    const first = annotation('busy');
+    update('app', 'newer');
+    update('other');
+    // What has changed after it is delivered already.
+    await until(() => expect(annotation('later')).toBeDefined());
+    expect(annotation('busy')).toBe(first);
+    await pass(1_000);
+    await until(() => expect(annotation('busy')).not.toBe(first));
+    expect(patches().filter((pod) => pod === 'busy')).toHaveLength(2);
+  });
+
+  test('a pod that takes the place of one that waited is not patched for it: it has what is new', async () => {
+    const { server, sync, update, until, annotation, pass } = await podSyncScene();
+    const pod = podOf('web-0', [app]);
+    const named = (uid: string) => ({ ...pod, metadata: { ...pod.metadata, uid } });
+    // Its place is at 79 % of the splay.
+    server.putObject('pods', named('old'));
+    server.putObject('pods', podOf('other', [{ configMap: { name: 'other' } }]));
+    await sync({ splayMs: 60_000 });
+    update('app');
+    await pass(20_000);
+    server.putObject('pods', named('two'));
+    update('other');
+    await pass(60_000);
+    await until(() => expect(annotation('other')).toBeDefined());
+    expect(annotation('web-0')).toBeUndefined();
+  });
+
   test('a splay spreads the pods of an object, every one at the same place in each replica', async () => {
     const { server, clock, sync, until, update } = await podSyncScene();
     for (let index = 0; index < 10; index += 1) {
