@@ -114,3 +114,21 @@ test('the status says when the newest contents were last in use, and when some w
   expect(loader.status().reloadedAt).toBeGreaterThan(Number(lastRejectedAt));
   expect(loader.status()).toMatchObject({ lastRejectedAt });
 });
+
+test('describe() names the source of the value in use, also while newer contents are refused', async () => {
+  const scene = new ConfigScene();
+  scene.write('a.json', { n: 1 });
+  const loader = scene.loader<ConfigMap>({
+    sources: [{ values: { n: 0 } }, { provider: scene.file('a.json') }],
+    validate: (values) => {
+      if ((values as ConfigMap)['n'] === 0) throw new Error('not 0');
+      return values as ConfigMap;
+    },
+  });
+  await scene.load(loader);
+  // Without the key, it is that of the defaults, which is refused.
+  scene.write('a.json', {});
+  await scene.pass();
+  expect(loader.current).toEqual({ n: 1 });
+  expect(loader.describe()).toMatchObject([{ path: ['n'], source: scene.path('a.json') }]);
+});

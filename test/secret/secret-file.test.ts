@@ -177,6 +177,20 @@ test('username and password are always of one revision', async () => {
   expect(login.status().rejected).toMatchObject({ code: 'ERR_SECRET_MISSING' });
 });
 
+test('another username is a change, although the password stays', async () => {
+  const volume = new KubeletVolume(join(temporaryDirectory(), 'login'));
+  volume.publish({ username: 'app', password: 'same' });
+  const login = credentials(volume.directory);
+  onTestFinished(() => login.close());
+  await login.start();
+  const seen: string[] = [];
+  login.on('change', ({ current }) => seen.push(current.username));
+  volume.publish({ username: 'app-2', password: 'same' });
+  await login.check();
+  expect(seen).toEqual(['app-2']);
+  expect((await login.get()).username).toBe('app-2');
+});
+
 test('printed forms never contain the secret', async () => {
   const { volume, secret } = openSecret();
   volume.publish({ password: 'hunter2', username: 'app' });
