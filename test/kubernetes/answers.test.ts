@@ -56,3 +56,23 @@ test('a proxy that switches protocols has not answered', async () => {
   const headers = { connection: 'upgrade', upgrade: 'tunnel' };
   expect(await errorAfter(101, headers)).toMatchObject({ code: 'ERR_TOKEN_REQUEST' });
 });
+
+test.each(['ETIMEDOUT', 'UND_ERR_CONNECT_TIMEOUT'])(
+  'a connection that fails with %s is told as one that took too long',
+  async (code) => {
+    const kubeConfig = new KubeConfig();
+    kubeConfig.loadFromClusterAndUser(
+      { name: 'c', server: 'https://127.0.0.1:1', skipTLSVerify: true },
+      { name: 'u' },
+    );
+    kubeConfig.addAuthenticator({
+      isAuthProvider: () => true,
+      applyAuthentication: () => Promise.reject(Object.assign(new Error('no answer'), { code })),
+    });
+    const client = tokenRequestClient({ namespace: 'ci', serviceAccount: 'builder', kubeConfig });
+    const { signal } = new AbortController();
+    await expect(
+      client.requestToken({ audiences: [], expirationSeconds: 600 }, { signal }),
+    ).rejects.toMatchObject({ code: 'ERR_TOKEN_TIMEOUT' });
+  },
+);
