@@ -2,6 +2,7 @@
 import { writeFileSync } from 'node:fs';
 import type { ServerResponse } from 'node:http';
 import { createServer } from 'node:https';
+import type { Socket } from 'node:net';
 import { join } from 'node:path';
 import type { TLSSocket } from 'node:tls';
 
@@ -187,5 +188,40 @@ test.each(clientNodes)(
     await exec();
     expect(shown).toEqual([fingerprintOf(pair), fingerprintOf(nextPair), fingerprintOf(nextPair)]);
     await auth.close();
+  },
+);
+
+test.each(clientNodes)(
+  'client-node %s: close() closes the connections, which would stay open for later requests',
+  async (_version, client) => {
+    const authority = createAuthority('kept');
+    // The client is told that a connection may be idle for ten minutes.
+    const options = { ...createServerPair(authority), keepAliveTimeout: 600_000 };
+    const open = new Set<Socket>();
+    const server = createServer(options, (_request, response) => {
+      response.setHeader('Content-Type', 'application/json');
+      response.end(JSON.stringify({ kind: 'PodList', apiVersion: 'v1', metadata: {}, items: [] }));
+    });
+    server.on('secureConnection', (socket: Socket) => {
+      open.add(socket);
+      socket.once('close', () => open.delete(socket));
+    });
+    const port = await listen(server);
+    onTestFinished(() => server.closeAllConnections());
+    const directory = temporaryDirectory();
+    const [caFile, tokenFile] = [join(directory, 'ca.crt'), join(directory, 'token')];
+    writeFileSync(caFile, authority.cert);
+    writeFileSync(tokenFile, mintTestToken());
+    const kubeConfig = new client.KubeConfig();
+    kubeConfig.loadFromClusterAndUser(
+      { name: 'c', server: `https://localhost:${port}`, caFile, skipTLSVerify: false },
+      { name: 'u', authProvider: { name: 'tokenFile', config: { tokenFile } } },
+    );
+    const auth = withTokenFile(kubeConfig);
+    onTestFinished(() => auth.close());
+    await kubeConfig.makeApiClient(client.CoreV1Api).listNamespacedPod({ namespace: 'default' });
+    expect(open.size).toBe(1);
+    await auth.close();
+    await expect.poll(() => open.size).toBe(0);
   },
 );
