@@ -214,10 +214,12 @@ export class Connection {
     return true;
   }
 
-  #degrade(error: BackendError): void {
+  /** @param since when it was degraded for another reason before, monotonic ms: that was told. */
+  #degrade(error: BackendError, since?: number): void {
     const { clock, pollIntervalMs } = this.#options;
-    this.#state = { tag: hasNoEvents(error) ? 'suspended' : 'degraded', error, since: clock.monotonic() };
-    this.#receiver.emit({ name: 'degraded', payload: { error, pollIntervalMs } });
+    const tag = hasNoEvents(error) ? 'suspended' : 'degraded';
+    this.#state = { tag, error, since: since ?? clock.monotonic() };
+    if (since === undefined) this.#receiver.emit({ name: 'degraded', payload: { error, pollIntervalMs } });
   }
 
   #poll(): void {
@@ -256,8 +258,7 @@ export class Connection {
       await this.#connect();
     } catch (error) {
       if (this.#lifetime.ended) throw error;
-      if (down.tag === 'recovering') this.#degrade(error as BackendError);
-      else if (hasNoEvents(error)) this.#state = { ...down, tag: 'suspended', error };
+      this.#degrade(error as BackendError, down.tag === 'degraded' ? down.since : undefined);
       throw hasNoEvents(error) ? new AbortError(error) : error;
     }
     if (down.tag === 'degraded') {

@@ -92,6 +92,22 @@ test('while the backend is unavailable the target is polled, and `degraded` is e
   expect(events.at(-1)).toBe('change v3 by scripted');
 });
 
+test.runIf(process.platform === 'linux')(
+  'while the backend is unavailable, its status and each attempt name the newest reason',
+  async () => {
+    const { clock, backend, watcher } = watchedKey();
+    const sysctls = new Set<unknown>();
+    watcher.on('restart', ({ error }) => sysctls.add(error.sysctl));
+    await watcher.start();
+    const watches = Array.from({ length: 100 }, () => errno('ENOSPC'));
+    backend.refuse(errno('EMFILE'), errno('EMFILE'), ...watches);
+    backend.fail(errno('EMFILE'));
+    await clock.advance(10_000);
+    expect(watcher.status().degraded?.sysctl).toBe('fs.inotify.max_user_watches');
+    expect([...sysctls]).toEqual(['fs.inotify.max_user_instances', 'fs.inotify.max_user_watches']);
+  },
+);
+
 test('a backend that hangs while its directories are set has failed after 10 s, and close() waits as long', async () => {
   const scene = new ScriptedScene();
   scene.volume.publish({ key: 'v1' });
