@@ -10,7 +10,7 @@ import type { Disk } from '../fs/disk.js';
 import { identityOf } from '../fs/file-identity.js';
 import { differing } from '../fs/file-map.js';
 import type { Mounts } from '../fs/mounts.js';
-import type { Found, Observation } from '../fs/observation.js';
+import type { Observation } from '../fs/observation.js';
 import type { SetSnapshot, Snapshot } from '../fs/snapshot.js';
 import {
   mountPointsIn,
@@ -213,8 +213,9 @@ export function eventlessOf(
 }
 
 /** Why what is watched is not reported in full, or never changes. */
-export function warningsOf({ limited }: Found, stale: readonly string[]): readonly WatcherWarning[] {
+export function warningsOf(seen: Observation, stale: readonly string[]): readonly WatcherWarning[] {
   const warnings: WatcherWarning[] = [];
+  const limited = seen.kind === 'found' ? seen.limited : undefined;
   if (limited !== undefined) warnings.push({ code: 'limit', message: limited });
   for (const message of stale) warnings.push({ code: 'subPath', message });
   return warnings;

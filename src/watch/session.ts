@@ -355,7 +355,9 @@ export class Session {
     const isElsewhere = !haveSameDirectories(consulted, this.#connection);
     // The same observation may come through a mount that was not in the table before.
     const areMountsNew = stale !== this.#stale;
-    if (seen.kind === 'found' && (isNew || isElsewhere || areMountsNew)) this.#warn(warningsOf(seen, stale));
+    // What is gone for a moment is still what was warned of.
+    const isKnown = seen.kind === 'found' || seen.kind === this.reported?.kind;
+    if (isKnown && (isNew || isElsewhere || areMountsNew)) this.#warn(warningsOf(seen, stale));
     // A listener may have closed the watcher.
     if (this.#lifetime.ended) return [];
     this.#stale = stale;

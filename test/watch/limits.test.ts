@@ -75,6 +75,24 @@ test.each(kinds)('%s that is as large as maxContentBytes is read', async (kind) 
   expect(warnings).toEqual([]);
 });
 
+test('a warning goes with the file that it is about, and not while that is gone for a moment', async () => {
+  const { path, write } = target('a file');
+  write(51, 10);
+  const { watcher, warnings, check } = await watch(path, { maxContentBytes: 50, missingGraceMs: 12_000 });
+  for (const count of [1, 2]) {
+    expect(warnings).toHaveLength(count);
+    rmSync(String(path));
+    await check();
+    expect(watcher.status().warnings).toHaveLength(1);
+    await check();
+    await check();
+    expect(watcher.status()).toMatchObject({ target: 'missing', warnings: [] });
+    write(51, 10);
+    await check();
+    expect(watcher.status().warnings).toHaveLength(1);
+  }
+});
+
 const sets = kinds.filter((kind) => kind !== 'a file' && kind !== 'a key');
 
 test.each(sets)(
