@@ -106,15 +106,10 @@ export function* unreadFile(
   return fileOf(place, stat, how, rest, disk);
 }
 
-/** The stamp of the known file, if it was found here and kept as wanted. */
-function stampAt(
-  { realPath: place, way }: FilePlace,
-  known: FileSnapshot,
-  wanted: Kept,
-): FileStamp | undefined {
+/** The stamp of the known file, if the same links led to it and it was kept as wanted. */
+function stampAt({ way }: FilePlace, known: FileSnapshot, wanted: Kept): FileStamp | undefined {
   const stamp = FileSnapshot.stampOf(known);
-  const realPath = toPlatform?.(place) ?? place;
-  const isHere = known.realPath === realPath && known.revision === way.revision && stamp.links === way.links;
+  const isHere = stamp.links === way.links;
   return isHere && stamp.isSteady && FileSnapshot.keptOf(known) === wanted ? stamp : undefined;
 }
 

@@ -139,8 +139,7 @@ class DirectoryWatch {
     const open = this.#watch;
     this.#hasOwnName = IS_INOTIFY && !this.#isFile;
     try {
-      if (this.#isFile) return open(pathForCall(this.#path), { persistent });
-      return open(pathForCall(`${this.#path}/.`), { persistent });
+      return open(pathForCall(this.#isFile ? this.#path : `${this.#path}/.`), { persistent });
     } catch (error) {
       // It may be read, but not searched; or its path is as long as a path can be.
       const isTooLong = errnoOf(error) === 'ENAMETOOLONG';
@@ -156,12 +155,7 @@ class DirectoryWatch {
       this.#hintAll(false);
       return;
     }
-    if (
-      entry === null ||
-      entry === '.' ||
-      this.#isFile ||
-      (!this.#hasOwnName && entry === basename(this.#path))
-    ) {
+    if (entry === null || entry === '.' || (!this.#hasOwnName && entry === basename(this.#path))) {
       this.#hintAll(!this.#survives());
       return;
     }
