@@ -99,7 +99,9 @@ export async function* linesOfApi(access: ApiAccess, request: ApiRequest): Async
       line.push(chunk.subarray(from));
       length += chunk.length - from;
       if (length > MAX_BODY_BYTES) {
-        throw new ApiFailure(status, `a line of the answer has more than ${MAX_BODY_BYTES} bytes`);
+        throw new ApiFailure(status, `a line of the answer has more than ${MAX_BODY_BYTES} bytes`, {
+          code: 'ERR_API_TOO_LONG',
+        });
       }
     }
   } finally {

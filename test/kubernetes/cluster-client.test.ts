@@ -83,6 +83,21 @@ test.each(
   expect(inspect(error, { showHidden: false, depth: 5 }) + JSON.stringify(error)).not.toContain(TOKEN);
 });
 
+test('a watch may be as long as it likes, its lines may not', async () => {
+  const line = 'x'.repeat(2 ** 20);
+  const client = await clientOf((_, response) => {
+    for (let count = 0; count < 6; count += 1) response.write(`${line}\n`);
+    response.end(line.repeat(5));
+  });
+  const lengths: number[] = [];
+  const read = async (): Promise<void> => {
+    const { signal } = new AbortController();
+    for await (const { length } of client.lines({ method: 'GET', path: PATH, signal })) lengths.push(length);
+  };
+  await expect(read()).rejects.toMatchObject({ code: 'ERR_API_TOO_LONG' });
+  expect(lengths).toEqual(Array.from({ length: 6 }, () => line.length));
+});
+
 test.each(WAYS)('%s whose credentials do not come in time rejects with a KubernetesError', async (_, ask) => {
   const clock = new FakeClock();
   const kubeConfig = new KubeConfig();
