@@ -354,16 +354,15 @@ export class Session {
     // Most looks find nothing new to listen to: then the array stays the same, too.
     const isElsewhere = !haveSameDirectories(consulted, this.#connection);
     // The same observation may come through a mount that was not in the table before.
-    const areMountsNew = stale !== this.#stale;
+    const isOther = isElsewhere || stale !== this.#stale;
     // What is gone for a moment is still what was warned of.
     const isKnown = seen.kind === 'found' || seen.kind === this.reported?.kind;
-    if (isKnown && (isNew || isElsewhere || areMountsNew)) this.#warn(warningsOf(seen, stale));
+    if (isKnown && (isNew || isOther)) this.#warn(warningsOf(seen, stale));
     // A listener may have closed the watcher.
     if (this.#lifetime.ended) return [];
     this.#stale = stale;
     const { directories } = isElsewhere ? consulted : this.#connection;
-    const eventless =
-      isElsewhere || areMountsNew ? eventlessOf(seen, directories, mounts) : this.#connection.eventless;
+    const eventless = isOther ? eventlessOf(seen, directories, mounts) : this.#connection.eventless;
     return yield* wait(this.#connection.listen(directories, eventless));
   }
 
