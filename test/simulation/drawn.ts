@@ -36,7 +36,8 @@ export const drawn: Kind = (world) => {
   const isGroup = shape === 'group';
   // A pipe makes a group unreadable.
   const edits = [...Object.keys(EDITS), ...(isGroup ? [] : Object.keys(ODD_EDITS))];
-  files(world, ['/m/d/f', `/m/d/${ODD_NAME}`, '/m/g', '/o/f'], edits);
+  // Through the link: nobody writes behind it before its time.
+  files(world, ['/m/d/f', `/m/d/${ODD_NAME}`, '/m/g', '/m/o/f'], edits);
   const isTree = shape === '/m' || (!isGroup && choices.choose(2) === 1);
   const settleMs = choices.oneOf([50, 0, 200]);
   const common = { ...options(world), settleMs, persistent: choices.choose(3) !== 1 };
@@ -71,8 +72,7 @@ export const drawn: Kind = (world) => {
     const mayRead = isReadUpTo(!content || keys.size > (maxFiles ?? Infinity) ? -1 : maxContentBytes);
     return shownIn(fs, keys, (key) => `${shape}/${key}`, mayRead);
   };
-  // Who writes says where the file is.
-  const unitOf = (key: string): string => unitOfPath(`${shape}/${key}`.replace('/m/o/', '/o/'));
+  const unitOf = (key: string): string => unitOfPath(`${shape}/${key}`);
   return { path: shape, options: given, heldMs: settleMs, isTree: true, unitOf, see, habits };
 };
 

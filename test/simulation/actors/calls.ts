@@ -12,6 +12,11 @@ export const CREATE = constants.O_WRONLY | constants.O_CREAT | constants.O_TRUNC
 /** How often somebody asks what time it is, ms. */
 const CLOCK_MS = 20;
 
+/** As `afterLink`, for every link on the way: those that lead to a directory, too. */
+function* afterLinks(fs: Fs, path: string, fd: number): Steps {
+  for (let at = path; at !== dirname(at); at = dirname(at)) yield* afterLink(fs, at, fd);
+}
+
 /**
  * Waits while a clock that was set back makes a write look older than the link that it comes after. It then waits until the
  * clock is past the last write, too: a write of the same size in the same tick would leave the same times.
@@ -28,7 +33,7 @@ function* afterLink(fs: Fs, path: string, fd: number): Steps {
 /**
  * As `open(…, O_TRUNC)`, `write` in this many pieces and `close`.
  * @param pauseMs between two pieces.
- * @param link that leads to the file.
+ * @param link that leads to the file, perhaps through others.
  */
 export function* write(
   fs: Fs,
@@ -45,7 +50,7 @@ export function* write(
   const size = Math.ceil(bytes.length / pieces);
   for (let at = 0; at < bytes.length; at += size) {
     if (at > 0 && pauseMs > 0) yield pauseMs;
-    yield* afterLink(fs, link, fd);
+    yield* afterLinks(fs, link, fd);
     fs.writeSync(fd, bytes, at, Math.min(size, bytes.length - at), null);
     yield;
   }
