@@ -71,9 +71,12 @@ export function* waitsFor(
   const { files: known } = before;
   const isOtherKind = snapshot.kind !== before.snapshot.kind;
   const isMissing = snapshot.kind === 'missing';
-  if (isOtherKind || (seen.kind === 'missing' && seen.isGap && before.isAssumed)) {
+  const isGap = seen.kind === 'missing' && seen.isGap;
+  if (isOtherKind || (isGap && before.isAssumed)) {
     const isTakenOut = removed.length > 0 && removed.every((key) => before.regrouped.has(key));
-    waits.set(KIND, isMissing && !isTakenOut ? waitForLoss(options) : NO_WAIT);
+    // A group is no more than its members, and each of them waits: `remove` may have taken out the others only now.
+    const isOfMembers = before.snapshot.kind === 'group' && !isGap;
+    waits.set(KIND, isMissing && !isTakenOut && !isOfMembers ? waitForLoss(options) : NO_WAIT);
   }
   const isReplaced = isOtherKind && before.snapshot.kind !== 'missing';
   const slice = slices();

@@ -148,6 +148,20 @@ describe('a group that changes while it is watched', () => {
     expect(changes).toHaveLength(3);
   });
 
+  test('the removal of the only other member does not delay that a member is gone', async () => {
+    const root = temporaryDirectory();
+    const [a, b] = [write(join(root, 'a'), 'a'), write(join(root, 'b'), 'b')];
+    const { watcher, changes, clock } = await start([a, b]);
+    rmSync(a);
+    await watcher.check();
+    await clock.advance(400);
+    await watcher.remove(b);
+    expect(changes.at(-1)).toMatchObject({ removed: [b], current: { kind: 'group' } });
+    await clock.advance(110);
+    await watcher.idle();
+    expect(changes.at(-1)).toMatchObject({ removed: [a], current: { kind: 'missing' } });
+  });
+
   test('what other members are does not delay a removal, and an added member is of their instant', async () => {
     const root = temporaryDirectory();
     const [a, b, c] = ['a', 'b', 'c'].map((name) => write(join(root, name), `${name}1`)) as [
