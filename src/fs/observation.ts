@@ -34,7 +34,7 @@ export type Observation =
           readonly changedNs: bigint;
           readonly isRegrouped?: Regrouped | undefined;
         }
-      | { readonly kind: 'unreadable'; readonly error: TargetError }
+      | { readonly kind: 'unreadable'; readonly error: TargetError; readonly isRegrouped?: undefined }
       /** The target was replaced during every attempt to read it. */
       | { readonly kind: 'unstable' }
     ));

@@ -337,8 +337,9 @@ export class Session {
   ): Steps<readonly string[]> {
     const isNew = !isSameObservation(seen, this.#seen) || this.#reporter.nextAt < Infinity;
     // A change made in this turn causes its event in the next turn, in a directory that this look may no longer consult. A
-    // resync should find only what no event reports.
-    if (look.cause === 'resync' && (isNew || !haveSameDirectories(seen.consulted, this.#consulted))) {
+    // resync should find only what no event reports. What `add` and `remove` have changed is told to one look only.
+    const mayWait = look.cause === 'resync' && !seen.isRegrouped;
+    if (mayWait && (isNew || !haveSameDirectories(seen.consulted, this.#consulted))) {
       const isConfirmed = isSameObservation(seen, this.#unconfirmed.at(-1));
       if (!isConfirmed && this.#unconfirmed.length < MAX_ROUNDS) {
         this.#unconfirmed = [...this.#unconfirmed, seen];

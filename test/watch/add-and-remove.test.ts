@@ -6,7 +6,7 @@ import { pathToFileURL } from 'node:url';
 import fc from 'fast-check';
 import { ResilientWatcher, type Change, type ResilientWatcherOptions } from 'resilient-watcher';
 import { FakeClock, KubeletVolume, ScriptedBackend } from 'resilient-watcher/testing';
-import { describe, expect, onTestFinished, test } from 'vitest';
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
 
 import { errno } from '../support/errno.js';
 import { fsWith } from '../support/intercepted-fs.js';
@@ -412,6 +412,30 @@ describe('a tree that changes while it is watched', () => {
     backend.hint();
     await watcher.idle();
     expect(keysOf(watcher)).toEqual(['d/4', 'e']);
+  });
+
+  test('what a call has changed is told at once, also if its look fails and a resync finds it', async () => {
+    let isFailing = false;
+    const fs = fsWith({
+      each: ({ name, args: [path] }) => {
+        if (isFailing && name === 'lstat' && path === root) throw errno('EIO', root);
+      },
+    });
+    const options = { recursive: true, fs, resyncIntervalMs: 100 };
+    const { watcher, changes, root, clock } = await startTree(KEYS, options);
+    for (const [what, keys] of [
+      ['remove', { added: [], removed: ['a/b/1', 'a/b/2', 'a/c/3'] }],
+      ['add', { added: ['a/b/1', 'a/b/2', 'a/c/3'], removed: [] }],
+    ] as const) {
+      isFailing = true;
+      const { checks } = watcher.status();
+      const call = watcher[what]('a');
+      await vi.waitUntil(() => watcher.status().checks > checks);
+      isFailing = false;
+      await clock.advance(100);
+      await call;
+      expect(changes.splice(1)).toMatchObject([keys]);
+    }
   });
 
   test('what cannot be meant is refused, and changes nothing', async () => {
