@@ -13,6 +13,8 @@ export interface State {
   to: number;
   /** Whether it existed at a moment in which nobody was in the middle of a publication. */
   isPublished: boolean;
+  /** How many calls the library had made when it began. */
+  readonly calls: number;
   /** When its file was last being written in place, ms: also with the text that it has. */
   writtenAt: number;
   /** What was there meanwhile by another spelling of its name, which a lookup folds. */
@@ -25,6 +27,7 @@ const NEVER = {
   text: NOTHING,
   from: 0,
   isPublished: true,
+  calls: 0,
   writtenAt: -Infinity,
   folded: new Set<string>(),
 } as const;
@@ -58,7 +61,7 @@ export class History {
     }
   }
 
-  #noteUnits(views: ReadonlyMap<string, string>, { now, isPartial, isWritten }: World): void {
+  #noteUnits(views: ReadonlyMap<string, string>, { now, calls, isPartial, isWritten }: World): void {
     for (const unit of new Set([...this.#states.keys(), ...views.keys()])) {
       const text = views.get(unit) ?? NOTHING;
       let states = this.#states.get(unit);
@@ -76,6 +79,7 @@ export class History {
         from: now,
         to: Infinity,
         isPublished: !isPartial(unit),
+        calls,
         writtenAt,
         folded: new Set(),
       });

@@ -58,7 +58,7 @@ export function checkReports(
         (state, at) =>
           at >= index &&
           (isFoundAs(state, text) || isWithout(text, state.text, entered)) &&
-          isDue(state, report.at, mine),
+          isDue(state, seenSince(states, at), report.at, mine),
       );
       if (found < 0) throw wrongReport(unit, text, states, index, report.at);
       index = found;
@@ -92,10 +92,23 @@ function isBusy(states: readonly State[], at: number, { blindMs = 0 }: Patience)
 /** The text of an empty file, or the identity of one that was not read. */
 const EMPTY_FILE = /=(?:stat:\d+:\d+:0:\S+)? $/;
 
-function isDue({ from, to, text, isPublished }: State, at: number, patience: Patience): boolean {
+function isDue(
+  { from, to, text, isPublished }: State,
+  since: number,
+  at: number,
+  patience: Patience,
+): boolean {
   if (from > at) return false;
   const { settleMs, missingGraceMs } = patience;
-  return isPublished || Math.min(to, at) - from >= (isEmpty(text) ? missingGraceMs : settleMs);
+  return isPublished || Math.min(to, at) - since >= (isEmpty(text) ? missingGraceMs : settleMs);
+}
+
+/** Since when looks may have seen this, ms: a file that comes and goes between two calls of the library is seen by none. */
+function seenSince(states: readonly State[], index: number): number {
+  const { text, from, calls } = states[index] ?? { from: 0 };
+  if (text !== NOTHING) return from;
+  const before = states.slice(0, index).findLastIndex((state) => state.text === NOTHING);
+  return before >= 0 && states[before + 1]?.calls === calls ? seenSince(states, before) : from;
 }
 
 const isEmpty = (text: string): boolean => text === NOTHING || EMPTY_FILE.test(text);

@@ -277,8 +277,8 @@ export class World {
   }
 
   #beforeCall(call: string, path: string): void {
-    this.calls += 1;
     this.#act(this.#density);
+    this.calls += 1;
     if (this.parcel?.isReady && this.choices.choose(2, 0.1) === 1) this.#read();
     this.note('library', call, path);
     if (this.#faults === 0 || this.#actors.length === 0 || call === 'close') return;
