@@ -340,8 +340,7 @@ export class Session {
     // resync should find only what no event reports. What `add` and `remove` have changed is told to one look only.
     const mayWait = look.cause === 'resync' && !seen.isRegrouped;
     if (mayWait && (isNew || !haveSameDirectories(seen.consulted, this.#consulted))) {
-      const isConfirmed = isSameObservation(seen, this.#unconfirmed.at(-1));
-      if (!isConfirmed && this.#unconfirmed.length < MAX_ROUNDS) {
+      if (!isSameObservation(seen, this.#unconfirmed.at(-1)) && this.#unconfirmed.length < MAX_ROUNDS) {
         this.#unconfirmed = [...this.#unconfirmed, seen];
         this.#request('resync', 'hints');
         return [];

@@ -44,6 +44,12 @@ interface Told {
   readonly keys: string;
 }
 
+/** An empty file was no version yet that another one could replace. */
+function modification(before: File, after: File): Modified {
+  if (before.inode === after.inode) return 'written';
+  return before.text === '' ? undefined : 'replaced';
+}
+
 /** How long a first report waits for a file that is replaced all the time, ms. */
 const MAX_FIRST_WAIT_MS = 500;
 
@@ -104,12 +110,7 @@ class Reader {
       before !== undefined && before.file === file && (pending !== undefined || file !== undefined);
     const unchangedSince = isSame ? before.unchangedSince : now;
     const firstSeen = before?.firstSeen ?? now;
-    const how =
-      before?.file && file && !isSame
-        ? before.file.inode === file.inode
-          ? 'written'
-          : 'replaced'
-        : undefined;
+    const how = before?.file && file && !isSame ? modification(before.file, file) : undefined;
     const modified = before?.modified === 'written' ? 'written' : (how ?? before?.modified);
     const { maxSettleMs } = this.#times;
     const isBrief = this.#isFirst && modified === 'replaced' && file?.text !== '';
