@@ -2,7 +2,9 @@
 import { constants } from 'node:fs';
 import { basename, dirname } from 'node:path';
 
+import type { Inode } from '../machine/inode.js';
 import type { Process } from '../machine/machine.js';
+import { elapsed } from '../time.js';
 import type { Steps } from '../world.js';
 
 export type Fs = Process['fs'];
@@ -13,21 +15,36 @@ export const CREATE = constants.O_WRONLY | constants.O_CREAT | constants.O_TRUNC
 const CLOCK_MS = 20;
 
 /** As `afterLink`, for every link on the way: those that lead to a directory, too. */
-function* afterLinks(fs: Fs, path: string, fd: number): Steps {
-  for (let at = path; at !== dirname(at); at = dirname(at)) yield* afterLink(fs, at, fd);
+function* afterLinks(fs: Fs, path: string): Steps {
+  for (let at = path; at !== dirname(at); at = dirname(at)) yield* afterLink(fs, at);
 }
 
-/**
- * Waits while a clock that was set back makes a write look older than the link that it comes after. It then waits until the
- * clock is past the last write, too: a write of the same size in the same tick would leave the same times.
- */
-function* afterLink(fs: Fs, path: string, fd: number): Steps {
+/** Waits while a clock that was set back makes a write look older than the link that it comes after. */
+function* afterLink(fs: Fs, path: string): Steps {
   const [directory, name] = [dirname(path), basename(path)];
   const inode = fs.inodeAt(directory)?.entries.get(name)?.inode;
   if (inode?.kind !== 'link' || inode.storage.stamp() >= inode.ctimeNs) return;
-  const { ctimeNs } = fs.fstatSync(fd, { bigint: true });
-  const latestNs = ctimeNs > inode.ctimeNs ? ctimeNs : inode.ctimeNs;
-  while (inode.storage.stamp() <= latestNs) yield CLOCK_MS;
+  while (inode.storage.stamp() <= inode.ctimeNs) yield CLOCK_MS;
+}
+
+/** When each file was first written in a tick of its clock, ms since the schedule began. */
+const written = new WeakMap<Inode, Map<bigint, number>>();
+
+/**
+ * Waits while a clock that was set back shows a tick in which the file was written before: as many bytes would leave the same
+ * size and times. A tick is shorter than the wait.
+ */
+function* inNewTick(inode: Inode | undefined): Steps {
+  if (!inode) return;
+  const known = written.get(inode) ?? new Map<bigint, number>();
+  written.set(inode, known);
+  for (;;) {
+    const stamp = inode.storage.stamp();
+    const at = known.get(stamp) ?? elapsed();
+    known.set(stamp, at);
+    if (elapsed() - at < CLOCK_MS) return;
+    yield CLOCK_MS;
+  }
 }
 
 /**
@@ -45,12 +62,14 @@ export function* write(
   link = path,
 ): Steps {
   const fd = fs.openSync(path, flags, 0o644);
+  const inode = fs.inodeAt(path);
   yield;
   const bytes = Buffer.from(text);
   const size = Math.ceil(bytes.length / pieces);
   for (let at = 0; at < bytes.length; at += size) {
     if (at > 0 && pauseMs > 0) yield pauseMs;
-    yield* afterLinks(fs, link, fd);
+    yield* afterLinks(fs, link);
+    yield* inNewTick(inode);
     fs.writeSync(fd, bytes, at, Math.min(size, bytes.length - at), null);
     yield;
   }
