@@ -5,6 +5,7 @@ import { BUSY_KINDS } from './busy.js';
 import { Choices } from './choices.js';
 import { clocks } from './clocks.js';
 import { cover } from './consumers/covering.js';
+import { checkIsTold } from './consumers/following.js';
 import { frail } from './consumers/frail.js';
 import { HABITS } from './consumers/habits.js';
 import { hang } from './consumers/hanging.js';
@@ -21,7 +22,7 @@ import { deniedAncestors } from './denied-ancestors.js';
 import { deniedFile } from './denied-file.js';
 import { drawn } from './drawn.js';
 import { historyOf } from './history.js';
-import { checkAllIsTold, checkInTime, checkReports, checkStart } from './invariants.js';
+import { checkInTime, checkReports, checkStart } from './invariants.js';
 import { KINDS, SETTLE_MS, type Kind } from './kinds.js';
 import { LAPTOPS } from './laptops.js';
 import { LEFT_KINDS } from './left.js';
@@ -177,7 +178,7 @@ async function play(world: World, kind: string): Promise<void> {
     }
     // What can no longer be read stays as it was told; without a resync, also what no event tells.
     const isUnheard = readability?.isDeafNow === true && options.resyncIntervalMs === 0;
-    if (!readability?.isDenied && !isUnheard) checkAllIsTold(history, watching.reports.at(-1));
+    if (!readability?.isDenied && !isUnheard) await checkIsTold(world, history, watching);
   } finally {
     // Also after a failure, because the library has state that all watchers of a process share.
     await world.through(watching.close(), 'close()');

@@ -1,9 +1,12 @@
 /** One of several watchers of a process: what its target shows is noted, and compared with what it is told. */
 import { historyOf, type History } from '../history.js';
 import { checkAllIsTold, checkReports } from '../invariants.js';
-import type { Scene } from '../kinds.js';
+import { GRACE_MS, type Scene } from '../kinds.js';
 import type { World } from '../world.js';
 import { Watching } from './watching.js';
+
+/** A look that begins when the grace ends, ms. */
+const LOOK_MS = 20;
 
 const PATIENCE = { settleMs: 50, missingGraceMs: 500 };
 
@@ -21,13 +24,27 @@ export function follow(world: World, scene: Scene): Followed {
   return { scene, history, watching: new Watching(world, { ...scene, options }) };
 }
 
+/** 5: without resyncs, a file whose end a batch of `parcel` has swallowed is told as gone after the next `check()`. */
+export async function checkIsTold(world: World, history: History, watching: Watching): Promise<void> {
+  const { path, options } = watching.watched;
+  const isTree = options.recursive !== undefined && options.resyncIntervalMs === 0;
+  const last = watching.reports.at(-1);
+  const swallowed = isTree ? world.parcel?.swallowedAt(String(path)) : undefined;
+  const unheard = new Set([...(swallowed ?? [])].filter((file) => last?.units.has(file)));
+  checkAllIsTold(history, last, unheard);
+  if (unheard.size === 0) return;
+  await world.through(watching.watcher.check(), 'check()');
+  await world.rest(GRACE_MS + LOOK_MS);
+  checkAllIsTold(history, watching.reports.at(-1));
+}
+
 /** 1 to 5, after the last change. @param isDeaf whether inotify was not available at times. */
-export function checkFollowed(
+export async function checkFollowed(
   world: World,
   { scene, history, watching }: Followed,
   isDeaf: boolean,
   patience = PATIENCE,
-): void {
+): Promise<void> {
   watching.check();
   if (!world.isLossy && scene.isSilent !== true) watching.checkCalm(false, isDeaf);
   if (!world.isLossy || scene.isTree !== true)
@@ -35,5 +52,5 @@ export function checkFollowed(
       ...patience,
       areClocksFar: world.areClocksFar,
     });
-  checkAllIsTold(history, watching.reports.at(-1));
+  await checkIsTold(world, history, watching);
 }

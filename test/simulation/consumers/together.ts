@@ -119,7 +119,7 @@ export async function together(world: World, isDeafened = false): Promise<void> 
     await world.through(Promise.all(lives), 'start() or close()');
     for (const one of followed) {
       if (closed.has(one)) one.watching.check();
-      else judged(world, one, isLimited);
+      else await judged(world, one, isLimited);
     }
   } finally {
     await world.through(Promise.all(followed.map(({ watching }) => watching.close())), 'close()');
@@ -129,9 +129,9 @@ export async function together(world: World, isDeafened = false): Promise<void> 
   if (watches > 0) throw new Violation(7, `after close(), ${watches} watches are left`);
 }
 
-function judged(world: World, one: Followed, isLimited: boolean): void {
+async function judged(world: World, one: Followed, isLimited: boolean): Promise<void> {
   try {
-    checkFollowed(world, one, isLimited);
+    await checkFollowed(world, one, isLimited);
   } catch (error) {
     if (!(error instanceof Violation)) throw error;
     const { path, options: given } = one.scene;

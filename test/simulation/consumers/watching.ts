@@ -43,7 +43,7 @@ export class Watching {
   /** A file that the program adds to a group and removes again. */
   extra: string | undefined;
   readonly #world: World;
-  readonly #watched: Watched;
+  readonly watched: Watched;
   readonly #closed = new WeakSet<ResilientWatcher>();
   #last: Change | undefined;
   /** How many listings of its process had missed something when it reported first. */
@@ -58,13 +58,13 @@ export class Watching {
 
   constructor(world: World, watched: Watched) {
     this.#world = world;
-    this.#watched = watched;
+    this.watched = watched;
     this.watcher = this.#create();
   }
 
   #create(signal?: AbortSignal): ResilientWatcher {
     const fs = this.#world.library.fs as unknown as ResilientWatcherOptions['fs'];
-    const { path, options } = this.#watched;
+    const { path, options } = this.watched;
     const watcher = new ResilientWatcher(path, { ...options, fs, random: this.#world.random, signal });
     watcher.on('change', (change) => this.#received(watcher, change));
     for (const name of ['readable', 'degraded', 'recovered', 'restart', 'warning'] as const) {
@@ -128,7 +128,7 @@ export class Watching {
     const isNew = this.#world.now - this.#world.changedAt < JUST_NOW_MS;
     if (change.cause === 'resync' && !isNew) this.#resyncs += 1;
     if (this.extra !== undefined) now.delete(this.extra);
-    const units = byUnit(now, this.#watched.unitOf);
+    const units = byUnit(now, this.watched.unitOf);
     this.#world.note('program', `is told ${current.kind} ${[...units.values()].join('| ')}`);
     if (this.reports.length === 0) this.missed = this.#world.library.missed;
     this.reports.push({ at: this.#world.now, units });

@@ -12,6 +12,8 @@ export interface Watcher {
   /** Undefined when it has ended. */
   callback: ParcelWatcher.SubscribeCallback | undefined;
   readonly events: Map<string, { isCreated: boolean; isDeleted: boolean }>;
+  /** What was created and deleted in a batch that told something else, and in no batch since. */
+  readonly swallowed: Set<string>;
 }
 
 /** Time as the process has it. */
@@ -54,6 +56,10 @@ export class Batches {
     for (const watcher of this.watchers) {
       if (watcher.events.size === 0) continue;
       const events = [...watcher.events].filter(([, { isCreated, isDeleted }]) => !(isCreated && isDeleted));
+      for (const path of watcher.events.keys()) watcher.swallowed.add(path);
+      for (const [path] of events) watcher.swallowed.delete(path);
+      // An empty batch hides nothing: everything is looked at.
+      if (events.length === 0) watcher.swallowed.clear();
       const sorted = events.sort(([one], [other]) => (one < other ? -1 : 1));
       watcher.events.clear();
       this.call(

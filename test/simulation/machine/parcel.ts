@@ -70,6 +70,12 @@ export class NativeParcel {
     return this.#batches.watchers.size;
   }
 
+  /** What batches of the tree with this root have swallowed beside other events, and nothing has told since. */
+  swallowedAt(root: string): ReadonlySet<string> {
+    const watchers = [...this.#batches.watchers].filter((watcher) => watcher.root === root);
+    return new Set(watchers.flatMap(({ swallowed }) => [...swallowed]));
+  }
+
   /** How many threads there are, apart from one that may never end, and three that may die. */
   get threads(): number {
     const isIdle = this.#reader?.queue.isLeaked === false;
@@ -111,7 +117,7 @@ export class NativeParcel {
     root: string,
     callback: ParcelWatcher.SubscribeCallback,
   ): Promise<ParcelWatcher.AsyncSubscription> {
-    const watcher: Watcher = { root, callback, events: new Map() };
+    const watcher: Watcher = { root, callback, events: new Map(), swallowed: new Set() };
     this.#batches.watchers.add(watcher);
     const reader = this.#running(`subscribe ${root}`);
     this.#isLocked = true;
