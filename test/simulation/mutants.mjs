@@ -210,7 +210,7 @@ export const MUTANTS = [
   [
     "a resync's find is not confirmed",
     session,
-    'if (!isConfirmed && this.#unconfirmed.length < MAX_ROUNDS) {',
+    'if (!isSameObservation(seen, this.#unconfirmed.at(-1)) && this.#unconfirmed.length < MAX_ROUNDS) {',
     'if (false) {',
   ],
   [
