@@ -78,6 +78,8 @@ test.concurrent.each([
   ['groups', 10_567_682],
   ['groups', 300_229_404],
   ['groups', 819_001_902],
+  ['clocks', 822_288_306],
+  ['regroup', 823_472_287],
   ['inside', 10_422_546],
   ['links', 300_737],
   ['links', 700_001_296],
