@@ -214,12 +214,14 @@ export class Connection {
     return true;
   }
 
-  /** @param since when it was degraded for another reason before, monotonic ms: that was told. */
-  #degrade(error: BackendError, since?: number): void {
+  /** If it was degraded for another reason before, that was told. */
+  #degrade(error: BackendError): void {
     const { clock, pollIntervalMs } = this.#options;
-    const tag = hasNoEvents(error) ? 'suspended' : 'degraded';
-    this.#state = { tag, error, since: since ?? clock.monotonic() };
-    if (since === undefined) this.#receiver.emit({ name: 'degraded', payload: { error, pollIntervalMs } });
+    const before = this.#state;
+    const since = before.tag === 'degraded' ? before.since : clock.monotonic();
+    this.#state = { tag: hasNoEvents(error) ? 'suspended' : 'degraded', error, since };
+    if (before.tag !== 'degraded')
+      this.#receiver.emit({ name: 'degraded', payload: { error, pollIntervalMs } });
   }
 
   #poll(): void {
@@ -258,7 +260,7 @@ export class Connection {
       await this.#connect();
     } catch (error) {
       if (this.#lifetime.ended) throw error;
-      this.#degrade(error as BackendError, down.tag === 'degraded' ? down.since : undefined);
+      this.#degrade(error as BackendError);
       throw hasNoEvents(error) ? new AbortError(error) : error;
     }
     if (down.tag === 'degraded') {

@@ -109,8 +109,9 @@ export function* unreadFile(
 /** The stamp of the known file, if the same links led to it and it was kept as wanted. */
 function stampAt({ way }: FilePlace, known: FileSnapshot, wanted: Kept): FileStamp | undefined {
   const stamp = FileSnapshot.stampOf(known);
-  const isHere = stamp.links === way.links;
-  return isHere && stamp.isSteady && FileSnapshot.keptOf(known) === wanted ? stamp : undefined;
+  return stamp.links === way.links && stamp.isSteady && FileSnapshot.keptOf(known) === wanted
+    ? stamp
+    : undefined;
 }
 
 function fileOf(
