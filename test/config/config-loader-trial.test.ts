@@ -153,12 +153,13 @@ test('close() ends a trial that is never answered', async () => {
   expect(scene.errors).toEqual([]);
 });
 
-test('an answer that is not a boolean is none: a response is not healthy because there is one', async () => {
+/** The causes with which a change of the configuration is reverted. */
+async function causesOf(healthy: () => boolean | Promise<boolean>): Promise<unknown[]> {
   const scene = new ConfigScene();
   scene.write('a.json', { n: 1 });
   const loader = scene.loader<ConfigMap>({
     sources: [{ provider: scene.file('a.json') }],
-    trial: { healthy: () => Promise.resolve({ status: 503 } as unknown as boolean), ms: 1_000 },
+    trial: { healthy, ms: 1_000 },
   });
   const causes: unknown[] = [];
   loader.on('reverted', ({ error }) => causes.push(error.cause));
@@ -166,31 +167,22 @@ test('an answer that is not a boolean is none: a response is not healthy because
   scene.write('a.json', { n: 2 });
   await scene.pass(2_000);
   expect(loader.current).toEqual({ n: 1 });
+  return causes;
+}
+
+test('an answer that is not a boolean is none: a response is not healthy because there is one', async () => {
+  const causes = await causesOf(() => Promise.resolve({ status: 503 } as unknown as boolean));
   expect(causes).toMatchObject([
     { name: 'TypeError', message: 'healthy must return a boolean, got an object' },
   ]);
 });
 
 test('the cause of a reversal is why the last answer was no, not what failed before it', async () => {
-  const scene = new ConfigScene();
-  scene.write('a.json', { n: 1 });
   let asked = 0;
-  const loader = scene.loader<ConfigMap>({
-    sources: [{ provider: scene.file('a.json') }],
-    trial: {
-      healthy() {
-        asked += 1;
-        if (asked === 1) throw new Error('not connected yet');
-        return false;
-      },
-      ms: 1_000,
-    },
+  const causes = await causesOf(() => {
+    asked += 1;
+    if (asked === 1) throw new Error('not connected yet');
+    return false;
   });
-  const causes: unknown[] = [];
-  loader.on('reverted', ({ error }) => causes.push(error.cause));
-  await scene.load(loader);
-  scene.write('a.json', { n: 2 });
-  await scene.pass(2_000);
-  expect(loader.current).toEqual({ n: 1 });
   expect(causes).toEqual([undefined]);
 });

@@ -6,6 +6,16 @@ import { expect, test } from 'vitest';
 
 import { ConfigScene } from '../support/config-scene.js';
 
+/** A configuration from one file. */
+async function loadedScene() {
+  const scene = new ConfigScene();
+  scene.write('a.json', { n: 1 });
+  const loader = scene.loader<ConfigMap>({ sources: [{ provider: scene.file('a.json') }] });
+  const told = toldBy(loader);
+  await scene.load(loader);
+  return { scene, loader, told };
+}
+
 /** The names of the events that tell how a source is, in order. */
 function toldBy(loader: ConfigLoader): string[] {
   const told: string[] = [];
@@ -16,11 +26,7 @@ function toldBy(loader: ConfigLoader): string[] {
 }
 
 test('a file that comes back with a mistake in it is readable, and rejected until it is mended', async () => {
-  const scene = new ConfigScene();
-  scene.write('a.json', { n: 1 });
-  const loader = scene.loader<ConfigMap>({ sources: [{ provider: scene.file('a.json') }] });
-  const told = toldBy(loader);
-  await scene.load(loader);
+  const { scene, told } = await loadedScene();
   scene.remove('a.json');
   await scene.pass();
   scene.write('a.json', '{');
@@ -32,11 +38,7 @@ test('a file that comes back with a mistake in it is readable, and rejected unti
 });
 
 test('a file that was only missing is readable again, and not accepted: its contents were never rejected', async () => {
-  const scene = new ConfigScene();
-  scene.write('a.json', { n: 1 });
-  const loader = scene.loader<ConfigMap>({ sources: [{ provider: scene.file('a.json') }] });
-  const told = toldBy(loader);
-  await scene.load(loader);
+  const { scene, loader, told } = await loadedScene();
   scene.remove('a.json');
   await scene.pass();
   scene.write('a.json', { n: 2 });
@@ -46,10 +48,7 @@ test('a file that was only missing is readable again, and not accepted: its cont
 });
 
 test('a source that is no longer watched is not degraded', async () => {
-  const scene = new ConfigScene();
-  scene.write('a.json', {});
-  const loader = scene.loader<ConfigMap>({ sources: [{ provider: scene.file('a.json') }] });
-  await scene.load(loader);
+  const { scene, loader } = await loadedScene();
   scene.backend.refuse(...Array.from({ length: 20 }, () => new Error('no more watches')));
   scene.backend.fail();
   await scene.pass(5_000);
@@ -98,10 +97,7 @@ test('several calls of check() while an update is under way validate one after a
 });
 
 test('the status says when the newest contents were last in use, and when some were refused', async () => {
-  const scene = new ConfigScene();
-  scene.write('a.json', { n: 1 });
-  const loader = scene.loader<ConfigMap>({ sources: [{ provider: scene.file('a.json') }] });
-  await scene.load(loader);
+  const { scene, loader } = await loadedScene();
   const { reloadedAt: loadedAt } = loader.status();
   expect(loader.status()).toMatchObject({ loadedAt, lastRejectedAt: null });
   scene.write('a.json', '{');

@@ -12,7 +12,12 @@ import { KubeletVolume, mintTestToken } from 'resilient-watcher/testing';
 import { expect, onTestFinished, test } from 'vitest';
 import { WebSocketServer } from 'ws';
 
-import { createAuthority, createServerPair, type CertificatePair } from '../support/certificates.js';
+import {
+  createAuthority,
+  createServerPair,
+  type Authority,
+  type CertificatePair,
+} from '../support/certificates.js';
 import { clientNodes } from '../support/client-nodes.js';
 import { temporaryDirectory } from '../support/temporary-directory.js';
 import { listen } from '../support/tls-clients.js';
@@ -29,6 +34,22 @@ async function watchPods(
   const controller = await new client.Watch(kubeConfig).watch('/api/v1/pods', {}, onPod, () => {});
   onTestFinished(() => controller.abort());
   return names;
+}
+
+/** A kubeconfig with a CA file and a token file for the server at this port. */
+function followedFiles(client: typeof clientNode, { cert }: Authority, port: number) {
+  const directory = temporaryDirectory();
+  const [caFile, tokenFile] = [join(directory, 'ca.crt'), join(directory, 'token')];
+  writeFileSync(caFile, cert);
+  writeFileSync(tokenFile, mintTestToken());
+  const kubeConfig = new client.KubeConfig();
+  kubeConfig.loadFromOptions({
+    clusters: [{ name: 'c', server: `https://localhost:${port}`, caFile }],
+    users: [{ name: 'u', authProvider: { name: 'tokenFile', config: { tokenFile } } }],
+    contexts: [{ name: 'x', cluster: 'c', user: 'u' }],
+    currentContext: 'x',
+  });
+  return { kubeConfig, caFile };
 }
 
 test.each(clientNodes)(
@@ -49,17 +70,7 @@ test.each(clientNodes)(
     const port = await listen(server);
     onTestFinished(() => server.closeAllConnections());
 
-    const directory = temporaryDirectory();
-    const [caFile, tokenFile] = [join(directory, 'ca.crt'), join(directory, 'token')];
-    writeFileSync(caFile, authority.cert);
-    writeFileSync(tokenFile, mintTestToken());
-    const kubeConfig = new client.KubeConfig();
-    kubeConfig.loadFromOptions({
-      clusters: [{ name: 'c', server: `https://localhost:${port}`, caFile }],
-      users: [{ name: 'u', authProvider: { name: 'tokenFile', config: { tokenFile } } }],
-      contexts: [{ name: 'x', cluster: 'c', user: 'u' }],
-      currentContext: 'x',
-    });
+    const { kubeConfig, caFile } = followedFiles(client, authority, port);
     const auth = withTokenFile(kubeConfig);
     const api = kubeConfig.makeApiClient(client.CoreV1Api);
     const list = async (): Promise<number> => {
@@ -208,15 +219,7 @@ test.each(clientNodes)(
     });
     const port = await listen(server);
     onTestFinished(() => server.closeAllConnections());
-    const directory = temporaryDirectory();
-    const [caFile, tokenFile] = [join(directory, 'ca.crt'), join(directory, 'token')];
-    writeFileSync(caFile, authority.cert);
-    writeFileSync(tokenFile, mintTestToken());
-    const kubeConfig = new client.KubeConfig();
-    kubeConfig.loadFromClusterAndUser(
-      { name: 'c', server: `https://localhost:${port}`, caFile, skipTLSVerify: false },
-      { name: 'u', authProvider: { name: 'tokenFile', config: { tokenFile } } },
-    );
+    const { kubeConfig } = followedFiles(client, authority, port);
     const auth = withTokenFile(kubeConfig);
     onTestFinished(() => auth.close());
     await kubeConfig.makeApiClient(client.CoreV1Api).listNamespacedPod({ namespace: 'default' });

@@ -113,6 +113,11 @@ export function withoutDescriptor<T>(path: T): T {
   return path.replace(/^\/proc\/self\/fd\/\d+/, (link) => readlinkSync(link)) as T;
 }
 
+/** Takes so long without a turn of the event loop, ms, as a slow call does. */
+export function spend(ms: number): void {
+  for (const end = performance.now() + ms; performance.now() < end;) continue;
+}
+
 /** Changes what `lstat` and `fstat` say; only `lstat` knows the path. */
 export function statsWith(change: (stat: BigIntStats, path?: string) => void): Interventions {
   const changed = ({ name, args: [path], make }: Called): unknown => {

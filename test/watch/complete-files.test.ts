@@ -11,7 +11,7 @@ import {
   type BigIntStats,
 } from 'node:fs';
 
-import { ResilientWatcher } from 'resilient-watcher';
+import { ResilientWatcher, type Change } from 'resilient-watcher';
 import { FakeClock } from 'resilient-watcher/testing';
 import { expect, onTestFinished, test } from 'vitest';
 
@@ -248,25 +248,27 @@ test('a change that has waited has the cause of the look that found it first', a
   expect(scene.changes.map(({ cause }) => cause)).toEqual(['scripted']);
 });
 
+/** A watcher that has looked once, and for whose start no time passes by itself. */
+async function startedIn({ backend, clock }: ScriptedScene, path: string) {
+  const watcher = new ResilientWatcher(path, { backend, clock, resyncIntervalMs: 0 });
+  onTestFinished(() => watcher.close());
+  const changes: Change[] = [];
+  watcher.on('change', (change) => changes.push(change));
+  const started = watcher.start();
+  await expect.poll(() => watcher.status().checks).toBeGreaterThan(0);
+  return { watcher, changes, started };
+}
+
 test('a log that is rotated during a long start is not told while its next file is half written', async () => {
   const scene = new ScriptedScene();
   writeFileSync(scene.file, 'log');
-  const watcher = new ResilientWatcher(scene.file, {
-    backend: scene.backend,
-    clock: scene.clock,
-    resyncIntervalMs: 0,
-  });
-  onTestFinished(() => watcher.close());
-  const reported: string[] = [];
-  watcher.on('change', ({ current }) => reported.push(String(current.content)));
+  const { watcher, changes, started } = await startedIn(scene, scene.file);
   const look = async (): Promise<void> => {
     scene.backend.hint();
     await watcher.idle();
     await scene.clock.advance(20);
     await watcher.idle();
   };
-  const started = watcher.start();
-  await expect.poll(() => watcher.status().checks).toBeGreaterThan(0);
   // Longer than a file is waited for that is only replaced.
   for (let waitedMs = 0; waitedMs < 600; waitedMs += 20) {
     appendFileSync(scene.file, '.');
@@ -279,7 +281,7 @@ test('a log that is rotated during a long start is not told while its next file 
   await look();
   await scene.clock.advance(1_000);
   await started;
-  expect(reported).toEqual(['half and the rest']);
+  expect(changes.map(({ current }) => String(current.content))).toEqual(['half and the rest']);
 });
 
 test('what appears after the first report has another cause than the start, also without a backend', async () => {
@@ -291,12 +293,7 @@ test('what appears after the first report has another cause than the start, also
   const { backend, clock } = scene;
   // With one, the first look is followed by another, of what it listens to now.
   backend.refuse(...Array.from({ length: 100 }, () => new Error('no')));
-  const watcher = new ResilientWatcher(scene.at('d'), { backend, clock, resyncIntervalMs: 0 });
-  onTestFinished(() => watcher.close());
-  const causes: string[] = [];
-  watcher.on('change', ({ cause, added }) => causes.push(`${added.join()} by ${cause}`));
-  const started = watcher.start();
-  await expect.poll(() => watcher.status().checks).toBeGreaterThan(0);
+  const { changes, started } = await startedIn(scene, scene.at('d'));
   appendFileSync(scene.at('d/busy'), '.');
   await clock.advance(50);
   await started;
@@ -308,7 +305,8 @@ test('what appears after the first report has another cause than the start, also
   appendFileSync(scene.at('d/busy'), '.');
   await clock.advance(50);
   await clock.advance(200);
-  expect(causes).toEqual(['a by start', 'new by poll', 'busy by start']);
+  const told = changes.map(({ cause, added }) => `${added.join()} by ${cause}`);
+  expect(told).toEqual(['a by start', 'new by poll', 'busy by start']);
 });
 
 test('what is written in place behind a link waits until it is quiet, also if the clock was set back since it was linked', async () => {

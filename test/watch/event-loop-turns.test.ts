@@ -7,7 +7,7 @@ import { KubeletVolume } from 'resilient-watcher/testing';
 import { expect, test } from 'vitest';
 
 import type { FileSystem } from '../../src/core/ports/file-system.js';
-import { fsWith, type Intervention } from '../support/intercepted-fs.js';
+import { fsWith, spend, type Intervention } from '../support/intercepted-fs.js';
 import { some } from '../support/rounds.js';
 import { temporaryDirectory } from '../support/temporary-directory.js';
 
@@ -27,8 +27,7 @@ function countingFs(): { readonly fs: FileSystem; readonly counts: { most: numbe
     if (inThisTurn === 0) setImmediate(() => (inThisTurn = 0));
     inThisTurn += 1;
     counts.most = Math.max(counts.most, inThisTurn);
-    const end = performance.now() + CALL_MS;
-    while (performance.now() < end);
+    spend(CALL_MS);
   };
   const watch: Intervention = ({ make }) => {
     count();

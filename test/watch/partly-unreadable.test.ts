@@ -63,39 +63,38 @@ test.each([
   expect(scene.watcher.status().target).toBe('tree');
 });
 
-test('a part of a tree that can be read again when its grace is over is not unreadable, also if no event has come yet', async () => {
+/** A directory in a tree that cannot be listed while it is closed. */
+function closedDirectory() {
   const scene = new ScriptedScene();
   mkdirSync(scene.at('closed'));
   writeFileSync(scene.at('closed/file'), 'text');
-  let isClosed = false;
+  const state = { isClosed: false };
   const fs = fsWith({
     each: ({ name, args: [path] }) => {
-      if (isClosed && name === 'readdir' && path === scene.at('closed')) throw errno('EACCES', path);
+      if (state.isClosed && name === 'readdir' && path === scene.at('closed')) throw errno('EACCES', path);
     },
   });
+  return { scene, state, fs };
+}
+
+test('a part of a tree that can be read again when its grace is over is not unreadable, also if no event has come yet', async () => {
+  const { scene, state, fs } = closedDirectory();
   await scene.watch(scene.root, { recursive: true, missingGraceMs: 500, fs });
-  isClosed = true;
+  state.isClosed = true;
   await scene.hint(scene.at('closed'));
   await scene.pass(400);
-  isClosed = false;
+  state.isClosed = false;
   await scene.pass(1_000);
   expect(scene.errors).toEqual([]);
 });
 
 test('a directory of a tree that could never be listed is found by a resync once it can be, without any event', async () => {
-  const scene = new ScriptedScene();
-  mkdirSync(scene.at('closed'));
-  writeFileSync(scene.at('closed/file'), 'text');
-  let isClosed = true;
-  const fs = fsWith({
-    each: ({ name, args: [path] }) => {
-      if (isClosed && name === 'readdir' && path === scene.at('closed')) throw errno('EACCES', path);
-    },
-  });
+  const { scene, state, fs } = closedDirectory();
+  state.isClosed = true;
   await scene.watch(scene.root, { recursive: true, resync: true, fs });
   // By then, the directory above it is known by its time.
   await scene.pass(5_000);
-  isClosed = false;
+  state.isClosed = false;
   await scene.pass(2_000);
   expect(scene.reported.at(-1)).toBe('closed/file=text');
 });

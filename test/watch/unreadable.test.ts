@@ -288,15 +288,20 @@ function fail(when: boolean, code: string, path: unknown = ''): void {
   if (when) throw errno(code, String(path));
 }
 
+/** A file system on which every call for the file of the scene fails in this way; undefined: it does not fail. */
+const failing = ({ file }: ScriptedScene, codeNow: () => string | undefined): FileSystem =>
+  fsWith({
+    each: ({ args: [path] }) => {
+      const code = path === file ? codeNow() : undefined;
+      if (code !== undefined) throw errno(code, file);
+    },
+  });
+
 test('another reason why a target cannot be read is told, too, and `readable` counts from the first one', async () => {
   const scene = new ScriptedScene();
   writeFileSync(scene.file, 'text');
   let code: string | undefined;
-  const fs = fsWith({
-    each: ({ args: [path] }) => {
-      if (code !== undefined && path === scene.file) throw errno(code, scene.file);
-    },
-  });
+  const fs = failing(scene, () => code);
   await scene.watch(scene.file, { settleMs: 50, missingGraceMs: 500, fs });
   const times: number[] = [];
   for (const name of ['unreadable', 'readable'] as const)
@@ -312,11 +317,7 @@ test('a target that could not be read and is gone now is missing, and no longer 
   const scene = new ScriptedScene();
   writeFileSync(scene.file, 'text');
   let isDenied = false;
-  const fs = fsWith({
-    each: ({ args: [path] }) => {
-      if (isDenied && path === scene.file) throw errno('EACCES', scene.file);
-    },
-  });
+  const fs = failing(scene, () => (isDenied ? 'EACCES' : undefined));
   await scene.watch(scene.file, { settleMs: 50, missingGraceMs: 500, fs });
   isDenied = true;
   await scene.settle();
@@ -332,11 +333,7 @@ test('a target that cannot be read for one reason and then another, in turns, is
   const scene = new ScriptedScene();
   writeFileSync(scene.file, 'text');
   let code: string | undefined;
-  const fs = fsWith({
-    each: ({ args: [path] }) => {
-      if (code !== undefined && path === scene.file) throw errno(code, scene.file);
-    },
-  });
+  const fs = failing(scene, () => code);
   await scene.watch(scene.file, { missingGraceMs: 500, maxSettleMs: 1_000, fs });
   for (let round = 0; round < 10; round += 1) {
     code = round % 2 === 0 ? 'EACCES' : 'EIO';
@@ -351,11 +348,7 @@ test('a target that cannot be read stays unreadable while it is gone for less th
   const scene = new ScriptedScene();
   writeFileSync(scene.file, 'text');
   let isDenied = false;
-  const fs = fsWith({
-    each: ({ args: [path] }) => {
-      if (isDenied && path === scene.file && existsSync(scene.file)) throw errno('EACCES', scene.file);
-    },
-  });
+  const fs = failing(scene, () => (isDenied && existsSync(scene.file) ? 'EACCES' : undefined));
   await scene.watch(scene.file, { missingGraceMs: 500, fs });
   isDenied = true;
   await scene.settle();

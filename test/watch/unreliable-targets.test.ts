@@ -1,6 +1,6 @@
 /** Targets that change all the time, give no events, or do not answer at all. */
 import { mkdirSync, renameSync, statSync, symlinkSync, unlinkSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 
 import type { ResilientWatcherOptions } from 'resilient-watcher';
 import { ScriptedBackend } from 'resilient-watcher/testing';
@@ -24,71 +24,82 @@ function watched(options: ResilientWatcherOptions = {}, path?: string) {
   return { path: file, clock, backend, events, reported, watcher };
 }
 
-test('a directory that is replaced after each look at its file is not unreadable, and is listened to in the end', async () => {
+/** A file whose directory is replaced after each reading of it, while it is busy. */
+function busyDirectory() {
   const directory = join(temporaryDirectory(), 'd');
   const path = join(directory, 'file');
-  mkdirSync(directory);
-  writeFileSync(path, 'good');
-  let replaced: number | undefined;
+  const make = (): void => {
+    mkdirSync(directory);
+    writeFileSync(path, 'good');
+  };
+  make();
+  const busy = { path, isBusy: false, replaced: 0 };
   const fs = fsWith({
     each: ({ name }) => {
-      if (name !== 'close' || replaced === undefined) return;
-      renameSync(directory, `${directory}.${replaced}`);
-      replaced += 1;
-      mkdirSync(directory);
-      writeFileSync(path, 'good');
+      if (name !== 'close' || !busy.isBusy) return;
+      renameSync(directory, `${directory}.${busy.replaced}`);
+      busy.replaced += 1;
+      make();
     },
   });
-  const { clock, watcher, events, backend } = watched({ fs, missingGraceMs: 0, resyncIntervalMs: 0 }, path);
+  return Object.assign(busy, { fs });
+}
+
+/** A watcher of a link to a local file, or to one on a file system without events; it has not been started. */
+function watchedLink(target: string) {
+  const directory = temporaryDirectory();
+  const link = join(directory, 'link');
+  writeFileSync(join(directory, 'local'), 'local');
+  symlinkSync(target, link);
+  const relink = (to: string): void => {
+    unlinkSync(link);
+    symlinkSync(to, link);
+  };
+  const fs = fsWith({ each: ({ make }) => make() }, [LOCAL, remote('/proc')]);
+  const backend = Object.assign(new ScriptedBackend(), { needsKernelEvents: true });
+  return { ...watched({ fs, backend }, link), backend, relink };
+}
+
+test('a directory that is replaced after each look at its file is not unreadable, and is listened to in the end', async () => {
+  const busy = busyDirectory();
+  const options = { fs: busy.fs, missingGraceMs: 0, resyncIntervalMs: 0 };
+  const { clock, watcher, events, backend } = watched(options, busy.path);
   await watcher.start();
-  replaced = 0;
+  busy.isBusy = true;
   for (let hints = 0; hints < 2; hints += 1) {
     backend.hint();
     await watcher.idle();
   }
-  expect(replaced).toBeGreaterThan(2);
-  replaced = undefined;
+  expect(busy.replaced).toBeGreaterThan(2);
+  busy.isBusy = false;
   await clock.advance(1_000);
   await watcher.idle();
   expect(events).toEqual(['change good by start']);
-  const { ino } = statSync(directory);
+  const { ino } = statSync(dirname(busy.path));
   expect(backend.directories.at(-1)?.identity).toContain(String(ino));
 });
 
 test('a directory that is replaced all the time once more is looked at again as soon as the first time', async () => {
-  const directory = join(temporaryDirectory(), 'd');
-  const path = join(directory, 'file');
-  mkdirSync(directory);
-  writeFileSync(path, 'good');
-  let isBusy = false;
-  let replaced = 0;
-  const fs = fsWith({
-    each: ({ name }) => {
-      if (name !== 'close' || !isBusy) return;
-      renameSync(directory, `${directory}.${replaced}`);
-      replaced += 1;
-      mkdirSync(directory);
-      writeFileSync(path, 'good');
-    },
-  });
-  const { clock, watcher, reported, backend } = watched({ fs, resyncIntervalMs: 0 }, path);
+  const busy = busyDirectory();
+  const options = { fs: busy.fs, resyncIntervalMs: 0 };
+  const { clock, watcher, reported, backend } = watched(options, busy.path);
   const look = async (): Promise<void> => {
     backend.hint();
     await watcher.idle();
   };
   await watcher.start();
-  isBusy = true;
+  busy.isBusy = true;
   await look();
   await look();
   // Until the delays are the longest.
   await clock.advance(10_000);
-  isBusy = false;
+  busy.isBusy = false;
   await clock.advance(1_000);
-  isBusy = true;
+  busy.isBusy = true;
   await look();
   await look();
-  isBusy = false;
-  writeFileSync(path, 'better');
+  busy.isBusy = false;
+  writeFileSync(busy.path, 'better');
   // Another look, and the quiet period.
   await clock.advance(100);
   await watcher.idle();
@@ -114,17 +125,10 @@ test('on a file system without events the target is polled, and the backend is n
 test.runIf(process.platform === 'linux')(
   'a target that leaves a file system without events is watched natively again',
   async () => {
-    const directory = temporaryDirectory();
-    const link = join(directory, 'link');
-    symlinkSync('/proc/version', link);
-    writeFileSync(join(directory, 'local'), 'local');
-    const fs = fsWith({ each: ({ make }) => make() }, [LOCAL, remote('/proc')]);
-    const backend = Object.assign(new ScriptedBackend(), { needsKernelEvents: true });
-    const { clock, watcher, events } = watched({ fs, backend }, link);
+    const { clock, watcher, events, relink } = watchedLink('/proc/version');
     await watcher.start();
     expect(watcher.status()).toMatchObject({ state: 'degraded', backend: 'poll' });
-    unlinkSync(link);
-    symlinkSync('local', link);
+    relink('local');
     await clock.advance(1_000);
     await watcher.idle();
     await clock.advance(50);
@@ -141,17 +145,7 @@ test.runIf(process.platform === 'linux')(
 test.runIf(process.platform === 'linux')(
   'degraded is told once, also when another reason follows',
   async () => {
-    const directory = temporaryDirectory();
-    const link = join(directory, 'link');
-    writeFileSync(join(directory, 'local'), 'local');
-    symlinkSync('local', link);
-    const relink = (to: string): void => {
-      unlinkSync(link);
-      symlinkSync(to, link);
-    };
-    const fs = fsWith({ each: ({ make }) => make() }, [LOCAL, remote('/proc')]);
-    const backend = Object.assign(new ScriptedBackend(), { needsKernelEvents: true });
-    const { clock, watcher, events } = watched({ fs, backend }, link);
+    const { clock, backend, watcher, events, relink } = watchedLink('local');
     await watcher.start();
     backend.refuse(...Array.from({ length: 100 }, () => new Error('no')));
     backend.fail();
@@ -180,17 +174,7 @@ test.runIf(process.platform === 'linux')(
 test.runIf(process.platform === 'linux')(
   'what failed before a target was on a file system without events does not delay its backend after that',
   async () => {
-    const directory = temporaryDirectory();
-    const link = join(directory, 'link');
-    writeFileSync(join(directory, 'local'), 'local');
-    symlinkSync('local', link);
-    const relink = (to: string): void => {
-      unlinkSync(link);
-      symlinkSync(to, link);
-    };
-    const fs = fsWith({ each: ({ make }) => make() }, [LOCAL, remote('/proc')]);
-    const backend = Object.assign(new ScriptedBackend(), { needsKernelEvents: true });
-    const { clock, watcher, events } = watched({ fs, backend }, link);
+    const { clock, backend, watcher, events, relink } = watchedLink('local');
     await watcher.start();
     const untilWatching = async (): Promise<void> => {
       while (watcher.state !== 'watching') await clock.advance(100);

@@ -6,7 +6,7 @@ import { AtomicVolume, atomicWriteFile } from 'resilient-watcher';
 import { describe, expect, test } from 'vitest';
 
 import type { FileSystem } from '../../src/core/ports/file-system.js';
-import { fsWith, type Called, type Place } from '../support/intercepted-fs.js';
+import { fsWith, spend, type Called, type Place } from '../support/intercepted-fs.js';
 import { aDayLater } from '../support/later.js';
 import { temporaryDirectory } from '../support/temporary-directory.js';
 
@@ -129,16 +129,7 @@ test('a directory is listed for the files of killed writers at the first write, 
 const CALL_MS = 0.1;
 
 /** The real file system, as if it were in memory, with slow calls. */
-const slowMemory = (): FileSystem =>
-  fsWith(
-    {
-      each: () => {
-        const end = performance.now() + CALL_MS;
-        while (performance.now() < end);
-      },
-    },
-    'memory',
-  );
+const slowMemory = (): FileSystem => fsWith({ each: () => spend(CALL_MS) }, 'memory');
 
 /** A number of turns of the event loop while something runs. */
 async function turnsDuring(work: () => Promise<unknown>): Promise<number> {

@@ -1,14 +1,14 @@
 /** One of several watchers of a process: what its target shows is noted, and compared with what it is told. */
 import { historyOf, type History } from '../history.js';
 import { checkAllIsTold, checkReports } from '../invariants.js';
-import { GRACE_MS, type Scene } from '../kinds.js';
+import { GRACE_MS, SETTLE_MS, type Scene } from '../kinds.js';
 import type { World } from '../world.js';
 import { Watching } from './watching.js';
 
 /** A look that begins when the grace ends, ms. */
 const LOOK_MS = 20;
 
-const PATIENCE = { settleMs: 50, missingGraceMs: 500 };
+const PATIENCE = { settleMs: SETTLE_MS, missingGraceMs: GRACE_MS };
 
 export interface Followed {
   readonly scene: Scene;

@@ -18,6 +18,7 @@ import { expect, test } from 'vitest';
 import { pathForCall } from '../../../src/core/ports/platform-path.js';
 import { nodeFsBackend } from '../../../src/watch/backends/node-fs.js';
 import { errno } from '../../support/errno.js';
+import { spend } from '../../support/intercepted-fs.js';
 import { inotifyWatches } from '../../support/inotify.js';
 import { temporaryDirectory } from '../../support/temporary-directory.js';
 import { conforms, conformsForTrees, directoryAt, subscribe, type Candidate } from './conformance.js';
@@ -214,6 +215,16 @@ function nativeWatches(): {
   return { open, opened, referenced };
 }
 
+/** The same, of which some dozen take more than a look may take of one turn. */
+function slowWatches(): ReturnType<typeof nativeWatches> {
+  const { open, ...watches } = nativeWatches();
+  const slow: typeof open = (path, options) => {
+    spend(1);
+    return open(path, options);
+  };
+  return { open: slow, ...watches };
+}
+
 test('who may not watch a directory takes nothing from those who do, whose watch keeps the process alive', async () => {
   const { open, referenced } = nativeWatches();
   let isDenied = false;
@@ -263,12 +274,8 @@ test('a watch that is shared keeps the process alive while one who wants that li
 });
 
 test('what is closed while it opens many watches opens no more, and leaves none behind', async () => {
-  const { open, opened, referenced } = nativeWatches();
-  const slow = (path: unknown, options?: WatchOptions): FSWatcher => {
-    for (const end = performance.now() + 1; performance.now() < end;) continue;
-    return open(path, options);
-  };
-  const { subscription } = await subscribe({ backend: nodeFsBackend(slow, false), native: true });
+  const { open, opened, referenced } = slowWatches();
+  const { subscription } = await subscribe({ backend: nodeFsBackend(open, false), native: true });
   const directories = Array.from({ length: 50 }, (_, at) => ({ path: `/srv/${at}`, identity: `${at}` }));
   const opening = subscription.setDirectories(directories);
   await subscription.close();
@@ -324,17 +331,8 @@ test('on macOS, where a watch hears of everything below its directory, no ancest
 });
 
 test('on macOS, all directories of a look are opened in one turn, since each start of the stream may lose events', async () => {
-  // Native watches are shared by function, so each backend has one of its own.
-  const slowWatches = (): ReturnType<typeof nativeWatches> => {
-    const { open, ...watches } = nativeWatches();
-    const slow = (path: unknown): FSWatcher => {
-      // More than a look may take of one turn.
-      for (const end = performance.now() + 1; performance.now() < end;) continue;
-      return open(path);
-    };
-    return { open: slow, ...watches };
-  };
   const directories = Array.from({ length: 20 }, (_, at) => ({ path: `/Users/me/${at}`, identity: `${at}` }));
+  // Native watches are shared by function, so each backend has one of its own.
   const { open, opened } = slowWatches();
   const mac = await subscribe({ backend: nodeFsBackend(open, true), native: true });
   expect(mac.subscription.setDirectories(directories)).toEqual(directories.map(({ path }) => path));
