@@ -141,7 +141,7 @@ export class FileSnapshot {
 /** Files by key. */
 export type Files = ReadonlyMap<string, FileSnapshot>;
 
-const NO_FILES: Files = new Map();
+export const NO_FILES: Files = new Map();
 
 /** Nothing exists at the path. */
 export class MissingSnapshot {

@@ -2,7 +2,7 @@
 
 import { basename, dirname } from '../core/ports/platform-path.js';
 import { errnoOf } from '../core/errors/errno.js';
-import { nextSlice, slices, wait, type Steps } from '../core/scheduling/steps.js';
+import { nextSlice, slices, type Steps } from '../core/scheduling/steps.js';
 import type { WatchedDirectory } from '../core/ports/watch-backend.js';
 import { within } from '../fs/absolute-path.js';
 import { haveSameDirectories, type Consulted } from '../fs/consulted.js';
@@ -11,7 +11,7 @@ import { identityOf } from '../fs/file-identity.js';
 import { differing } from '../fs/file-map.js';
 import type { Mounts } from '../fs/mounts.js';
 import type { Observation } from '../fs/observation.js';
-import type { SetSnapshot, Snapshot } from '../fs/snapshot.js';
+import { NO_FILES, type SetSnapshot, type Snapshot } from '../fs/snapshot.js';
 import {
   mountPointsIn,
   staleMountAt,
@@ -19,40 +19,36 @@ import {
   staleMountsAt,
   type StaleMount,
 } from '../fs/stale-mounts.js';
-import { isUserVisible } from '../fs/volume-layout.js';
+import { DATA_LINK, isUserVisible } from '../fs/volume-layout.js';
 import type { Change } from './change.js';
 import { volumeOf } from './waits.js';
 import type { WatcherWarning } from './watcher-events.js';
 
-/** When volumes last changed, by path, ns; undefined if a volume is gone, too. */
+/** When volumes were last swapped or, in the gap of a swap, last changed, by path, ns; undefined if a volume is gone, too. */
 export type VolumeTimes = ReadonlyMap<string, bigint | undefined>;
 
 export const NO_TIMES: VolumeTimes = new Map();
 
-/**
- * When the volumes of reported files that are not found last changed: that shows whether the files were there in the
- * meantime.
- */
-export function volumesOfGone(
+/** Of the volumes of reported files that are not found: that shows whether the files were there in the meantime. */
+export function* volumesOfGone(
   reported: Snapshot | undefined,
   seen: Observation,
   disk: Disk,
 ): Steps<VolumeTimes> {
-  const found = seen.kind === 'found' ? seen.snapshot : undefined;
-  // A single file is never gone while something is found.
-  if (!found || !reported || found === reported || reported.kind === 'file') return wait(NO_TIMES);
-  return timesOfGone(reported, found, disk);
-}
-
-function* timesOfGone(reported: Snapshot, { files }: Snapshot, disk: Disk): Steps<VolumeTimes> {
+  // Any other target is missing as a whole.
+  const isOfMembers = seen.kind === 'missing' && reported?.kind === 'group';
+  const files = seen.kind === 'found' ? seen.snapshot.files : isOfMembers ? NO_FILES : undefined;
+  if (!files || !reported || reported.files === files) return NO_TIMES;
   const times = new Map<string, bigint | undefined>();
   const slice = slices();
   for (const [, file, now] of differing(reported.files, files)) {
     yield* slice();
     const volume = now ? undefined : volumeOf(file);
     if (volume === undefined || times.has(volume)) continue;
+    yield* nextSlice();
     try {
-      times.set(volume, (yield* disk.afresh.lstat(volume))?.mtimeNs);
+      const link = yield* disk.afresh.lstat(within(volume, DATA_LINK));
+      times.set(volume, (link ?? (yield* disk.afresh.lstat(volume)))?.mtimeNs);
     } catch (error) {
       if (errnoOf(error) === undefined) throw error;
     }

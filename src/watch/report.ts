@@ -236,7 +236,7 @@ export class Reporter {
     return yield* this.#reportDue(snapshot, files, difference, pending, othersAt, look);
   }
 
-  /** A file that is gone: when its volume last changed, if it comes from one. */
+  /** A file that is gone: when its volume was last swapped, if it comes from one. */
   #goneAt(key: string): string | undefined {
     const time = this.#volumeTimes.get(volumeOf(this.#last.files.get(key)) ?? '');
     return time === undefined ? undefined : `gone ${time}`;

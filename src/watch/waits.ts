@@ -71,12 +71,11 @@ export function* waitsFor(
   const { files: known } = before;
   const isOtherKind = snapshot.kind !== before.snapshot.kind;
   const isMissing = snapshot.kind === 'missing';
-  const isGap = seen.kind === 'missing' && seen.isGap;
-  if (isOtherKind || (isGap && before.isAssumed)) {
+  if (isOtherKind || (before.isAssumed && seen.kind === 'missing' && seen.isGap)) {
     const isTakenOut = removed.length > 0 && removed.every((key) => before.regrouped.has(key));
     // A group is no more than its members, and each of them waits: `remove` may have taken out the others only now.
-    const isOfMembers = before.snapshot.kind === 'group' && !isGap;
-    waits.set(KIND, isMissing && !isTakenOut && !isOfMembers ? waitForLoss(options) : NO_WAIT);
+    const isLoss = isMissing && !isTakenOut && before.snapshot.kind !== 'group';
+    waits.set(KIND, isLoss ? waitForLoss(options) : NO_WAIT);
   }
   const isReplaced = isOtherKind && before.snapshot.kind !== 'missing';
   const slice = slices();

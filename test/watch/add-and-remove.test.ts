@@ -148,19 +148,30 @@ describe('a group that changes while it is watched', () => {
     expect(changes).toHaveLength(3);
   });
 
-  test('the removal of the only other member does not delay that a member is gone', async () => {
-    const root = temporaryDirectory();
-    const [a, b] = [write(join(root, 'a'), 'a'), write(join(root, 'b'), 'b')];
-    const { watcher, changes, clock } = await start([a, b]);
-    rmSync(a);
-    await watcher.check();
-    await clock.advance(400);
-    await watcher.remove(b);
-    expect(changes.at(-1)).toMatchObject({ removed: [b], current: { kind: 'group' } });
-    await clock.advance(110);
-    await watcher.idle();
-    expect(changes.at(-1)).toMatchObject({ removed: [a], current: { kind: 'missing' } });
-  });
+  test.each(['a file', 'what a link leads to', 'a key of a volume'])(
+    'the removal of the only other member does not delay that a member is gone: %s',
+    async (what) => {
+      const root = temporaryDirectory();
+      const [file, b] = [write(join(root, 'a'), 'a'), write(join(root, 'b'), 'b')];
+      const volume = new KubeletVolume(join(root, 'volume'));
+      volume.publish({ key: '1' });
+      symlinkSync('a', join(root, 'link'));
+      const key = volume.path('key');
+      const a = { 'a file': file, 'what a link leads to': join(root, 'link'), 'a key of a volume': key }[
+        what
+      ];
+      const { watcher, changes, clock } = await start([String(a), b]);
+      if (a === key) volume.publish({ other: '2' });
+      else rmSync(file);
+      await watcher.check();
+      await clock.advance(400);
+      await watcher.remove(b);
+      expect(changes.at(-1)).toMatchObject({ removed: [b], current: { kind: 'group' } });
+      await clock.advance(110);
+      await watcher.idle();
+      expect(changes.at(-1)).toMatchObject({ removed: [a], current: { kind: 'missing' } });
+    },
+  );
 
   test('what other members are does not delay a removal, and an added member is of their instant', async () => {
     const root = temporaryDirectory();

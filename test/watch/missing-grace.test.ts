@@ -45,6 +45,25 @@ test('a link of a group into a volume that is made again within missingGraceMs i
   expect(scene.reported).toEqual(['a=1 b=1']);
 });
 
+test.each(['a directory', 'a group'])(
+  'a file whose volume was swapped to a revision without it waits no longer when the volume is tidied up: %s',
+  async (what) => {
+    const scene = new ScriptedScene();
+    const { volume } = scene;
+    volume.publish({ a: '1', b: '1' });
+    scene.writeOld('links', ['c']);
+    symlinkSync('../volume/b', scene.at('links/b'));
+    const links = ['links/b', 'links/c'].map((path) => scene.at(path));
+    await scene.watch(what === 'a group' ? links : scene.at('links'), GRACE);
+    volume.publish({ a: '2' });
+    await scene.hint();
+    await scene.pass(400);
+    mkdirSync(volume.path('..old'));
+    await scene.pass(100);
+    expect(scene.reported).toEqual(['b=1 c=links', 'c=links']);
+  },
+);
+
 test('an empty directory that is made again within missingGraceMs is not reported as missing', async () => {
   const scene = new ScriptedScene();
   mkdirSync(scene.at('d'));
