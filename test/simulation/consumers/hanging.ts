@@ -29,6 +29,7 @@ export async function hang(world: World): Promise<void> {
   const isVolume = choices.choose(2) === 1;
   write(world, point, isVolume, 'the first text');
   const told: string[] = [];
+  const starts: Promise<void>[] = [];
   const watch = (): ResilientWatcher => {
     const fs = world.library.fs as unknown as ResilientWatcherOptions['fs'];
     const watcher = new ResilientWatcher(isVolume ? point : `${point}/f`, {
@@ -37,17 +38,20 @@ export async function hang(world: World): Promise<void> {
       backend: 'fs',
     });
     watcher.on('change', ({ current }: Change) => told.push(String(current.files.get('f')?.content)));
+    const started = watcher.start();
+    // `close()` rejects it, after a failure also before it is awaited.
+    started.catch(() => undefined);
+    starts.push(started);
     return watcher;
   };
   const watcher = watch();
   let other: ResilientWatcher | undefined;
   try {
-    const starts = [watcher.start()];
     await world.rest(choices.oneOf([3_000, 0, 1, 40, 1_001]));
     mount.isHung = true;
     world.note('server', 'hangs');
     await world.rest(choices.oneOf([3_000, 0, 400]));
-    if (choices.choose(2) === 1) starts.push((other = watch()).start());
+    if (choices.choose(2) === 1) other = watch();
     await world.rest(choices.oneOf([0, 2_000]));
     if (choices.choose(3) > 0) {
       machine.unmount(mount, { isLazy: true });
