@@ -32,6 +32,8 @@ export interface Clocks {
   readonly skewAt: (elapsed: number) => number;
   /** Whether they differ, at some time, by a day or more: what a program finds at its start counts as old then. */
   readonly areFar: boolean;
+  /** Whether that of the file system is set back, so that it shows a time twice. */
+  readonly isSetBack: boolean;
 }
 
 /**
@@ -57,5 +59,6 @@ export function clocksOf(seed: number, areWriters: boolean): Clocks {
   return {
     skewAt: (elapsed) => skewMs + (which === 0 ? stepped(elapsed) : isOnlyOurs ? -stepped(elapsed) : 0),
     areFar: isFar && differences.some(areFarApart),
+    isSetBack: stepMs < 0 && which < 2,
   };
 }

@@ -98,6 +98,8 @@ export class World {
   readonly isLossy: boolean;
   /** Whether the clocks of the library and of the file systems may say nothing about each other. */
   areClocksFar: boolean;
+  /** Whether the clock of the file system is set back. */
+  readonly isSetBack: boolean;
   /** Whether calls fail. */
   readonly canFail: boolean;
   #actors: Actor[] = [];
@@ -114,8 +116,9 @@ export class World {
     setRandom(this.random);
     setUser(0);
     this.trace = isTraced ? [] : undefined;
-    const { skewAt, areFar } = clocksOf(seed, areWriters);
+    const { skewAt, areFar, isSetBack } = clocksOf(seed, areWriters);
     this.areClocksFar = areFar;
+    this.isSetBack = isSetBack;
     this.machine = new Machine({
       random: this.random,
       tickMs: choices.oneOf([4, 0, 10] as const),
