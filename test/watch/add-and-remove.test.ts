@@ -173,6 +173,23 @@ describe('a group that changes while it is watched', () => {
     },
   );
 
+  test('a directory is added, and is the file that it should be before it is told as unreadable', async () => {
+    const root = temporaryDirectory();
+    const [a, b] = [join(root, 'a'), join(root, 'b')];
+    const { watcher, changes, clock } = await start([a]);
+    mkdirSync(b);
+    const added = watcher.add(b);
+    const toldWhenAdded = added.then(() => changes.at(-1)?.added);
+    const { checks } = watcher.status();
+    await vi.waitUntil(() => watcher.status().checks > checks);
+    rmSync(b, { recursive: true });
+    write(b, 'text');
+    await watcher.check();
+    await clock.advance(60);
+    await watcher.idle();
+    expect(await toldWhenAdded).toEqual([b]);
+  });
+
   test('what other members are does not delay a removal, and an added member is of their instant', async () => {
     const root = temporaryDirectory();
     const [a, b, c] = ['a', 'b', 'c'].map((name) => write(join(root, name), `${name}1`)) as [

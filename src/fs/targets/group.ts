@@ -201,15 +201,15 @@ export class GroupTarget implements Target {
 
   #together(members: Members, read: readonly Member[], limited: string | undefined): Observation {
     const consulted = consultedFor(read);
+    const files = new Map(read.flatMap(({ key, file }) => (file ? [[key, file] as const] : [])));
+    const unreadable = directoryIn(members, read);
+    if (files.size === 0 && unreadable) return { kind: 'unreadable', error: unreadable, consulted };
     const before = this.#shown ?? members;
     this.#shown = members;
     const isRegrouped: Regrouped | undefined =
       before === members ? undefined : (key) => before.get(key) !== members.get(key);
-    const files = new Map(read.flatMap(({ key, file }) => (file ? [[key, file] as const] : [])));
-    const unreadable = directoryIn(members, read);
-    const gaps = read.flatMap(({ resolution }) => (resolution.kind === 'missing' ? [resolution] : []));
-    if (files.size === 0 && unreadable) return { kind: 'unreadable', error: unreadable, consulted };
     if (files.size === 0) {
+      const gaps = read.flatMap(({ resolution }) => (resolution.kind === 'missing' ? [resolution] : []));
       const isGap = gaps.some((gap) => gap.isGap);
       return { kind: 'missing', isGap, changedNs: gaps[0]?.changedNs ?? 0n, consulted, isRegrouped };
     }
