@@ -21,12 +21,16 @@ const { values, positionals: names } = parseArgs({
     schedules: { type: 'string', default: '200' },
     /** They are chosen from the first so many. */
     of: { type: 'string', default: '4000' },
+    /** `2/4`: the second of four equal shares of the changes, from everywhere. */
+    share: { type: 'string', default: '1/1' },
     /** Files or directories of tests. */
     tests: { type: 'string', multiple: true, default: ['test/fs', 'test/watch'] },
   },
 });
 
-const { texts, changes } = await changesOf(names);
+const changed = await changesOf(names);
+const [which, shares] = values.share.split('/').map(Number);
+const changes = changed.changes.filter(({ id }) => id % shares === which % shares);
 const left = new Map(changes.map((change) => [change.id, { ...change, is: 'not run' }]));
 const directory = mkdtempSync(join(tmpdir(), 'mutation-'));
 
@@ -51,7 +55,7 @@ process.once('exit', () => {
 const concurrency = Number(values.concurrency);
 const most = Number(values.schedules);
 await meetSchedules(
-  { texts, changes, directory },
+  { texts: changed.texts, changes, directory },
   { most, of: Number(values.of), concurrency },
   ({ id }, { isFound, isReached }) => {
     left.get(id).is = isFound ? 'found by schedules' : isReached ? 'survived' : 'reached by none';
