@@ -35,10 +35,9 @@ export function* volumesOfGone(
   seen: Observation,
   disk: Disk,
 ): Steps<VolumeTimes> {
-  // Any other target is missing as a whole.
-  const isOfMembers = seen.kind === 'missing' && reported?.kind === 'group';
-  const files = seen.kind === 'found' ? seen.snapshot.files : isOfMembers ? NO_FILES : undefined;
-  if (!files || !reported || reported.files === files) return NO_TIMES;
+  if (!reported || (seen.kind !== 'found' && seen.kind !== 'missing')) return NO_TIMES;
+  const files = seen.kind === 'found' ? seen.snapshot.files : NO_FILES;
+  if (files === reported.files) return NO_TIMES;
   const times = new Map<string, bigint | undefined>();
   const slice = slices();
   for (const [, file, now] of differing(reported.files, files)) {

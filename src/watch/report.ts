@@ -229,11 +229,18 @@ export class Reporter {
     const slice = slices();
     for (const [key, wait] of waits) {
       yield* slice();
-      const appearance = key === KIND ? kindOf(seen) : (files.get(key) ?? this.#goneAt(key));
+      const appearance = key === KIND ? this.#kindOf(seen) : (files.get(key) ?? this.#goneAt(key));
       const earlier = before.get(key) ?? remembered(vanished.get(key), memoryMs, now);
       pending.set(key, seenAgain(earlier, appearance, wait, look));
     }
     return yield* this.#reportDue(snapshot, files, difference, pending, othersAt, look);
+  }
+
+  /** In the gap of a swap, with the times of the volumes. What the first report waits for may be in any directory. */
+  #kindOf(seen: SeenFiles): string {
+    if (seen.kind === 'found') return seen.snapshot.kind;
+    if (!seen.isGap) return seen.kind;
+    return `gap ${this.reported ? [...this.#volumeTimes.values()].join() : seen.changedNs}`;
   }
 
   /** A file that is gone: when its volume was last swapped, if it comes from one. */
@@ -363,11 +370,6 @@ function withFiles(files: Files, changes: readonly (readonly [string, FileSnapsh
 }
 
 /** What is there. In the gap of a swap, the directory shows whether something was there in the meantime. */
-function kindOf(seen: SeenFiles): string {
-  if (seen.kind === 'found') return seen.snapshot.kind;
-  return seen.isGap ? `gap ${seen.changedNs}` : seen.kind;
-}
-
 function reasonOf({ code, path }: TargetError): string {
   return `${code} ${path}`;
 }

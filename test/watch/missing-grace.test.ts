@@ -45,7 +45,7 @@ test('a link of a group into a volume that is made again within missingGraceMs i
   expect(scene.reported).toEqual(['a=1 b=1']);
 });
 
-test.each(['a directory', 'a group'])(
+test.each(['a directory', 'a group', 'a link'])(
   'a file whose volume was swapped to a revision without it waits no longer when the volume is tidied up: %s',
   async (what) => {
     const scene = new ScriptedScene();
@@ -54,15 +54,34 @@ test.each(['a directory', 'a group'])(
     scene.writeOld('links', ['c']);
     symlinkSync('../volume/b', scene.at('links/b'));
     const links = ['links/b', 'links/c'].map((path) => scene.at(path));
-    await scene.watch(what === 'a group' ? links : scene.at('links'), GRACE);
+    const target = { 'a directory': scene.at('links'), 'a group': links, 'a link': scene.at('links/b') }[
+      what
+    ];
+    await scene.watch(target ?? '', GRACE);
     volume.publish({ a: '2' });
     await scene.hint();
     await scene.pass(400);
     mkdirSync(volume.path('..old'));
-    await scene.pass(100);
-    expect(scene.reported).toEqual(['b=1 c=links', 'c=links']);
+    await scene.pass(99);
+    expect(scene.changes).toHaveLength(1);
+    await scene.pass(2);
+    expect(scene.changes.at(-1)?.removed).toHaveLength(1);
   },
 );
+
+test('the loss of what a link leads to is reported while others write into its directory', async () => {
+  const scene = new ScriptedScene();
+  scene.writeOld('files', ['a']);
+  scene.relink('link', 'files/a');
+  await scene.watch(scene.at('link'), GRACE);
+  unlinkSync(scene.at('files/a'));
+  await scene.hint();
+  for (let count = 0; count < 5; count += 1) {
+    mkdirSync(scene.at(`files/${count}`));
+    await scene.pass(101);
+  }
+  expect(scene.changes.map(({ current }) => current.kind)).toEqual(['file', 'missing']);
+});
 
 test('an empty directory that is made again within missingGraceMs is not reported as missing', async () => {
   const scene = new ScriptedScene();
