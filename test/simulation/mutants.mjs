@@ -464,12 +464,7 @@ export const MUTANTS = [
     'for (const entry of added) this.#join(who, listedAs(entry));',
     'if (!isListening) for (const entry of added) this.#join(who, listedAs(entry));',
   ],
-  [
-    'what a limit keeps from being watched counts as watched',
-    backend,
-    'throw backendFailure(NAME, path, error);',
-    'return NOTHING;',
-  ],
+  ['what a limit keeps from being watched counts as watched', backend, 'throw failure;', 'return NOTHING;'],
   [
     'a tree of parcel whose root is gone counts as watched',
     'watch/backends/parcel-watch.ts',

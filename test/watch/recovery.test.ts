@@ -12,6 +12,7 @@ import {
 import { expect, onTestFinished, test } from 'vitest';
 
 import { errno } from '../support/errno.js';
+import { fsWith, type Called } from '../support/intercepted-fs.js';
 import { ScriptedScene } from '../support/scripted-scene.js';
 import { temporaryDirectory } from '../support/temporary-directory.js';
 
@@ -132,6 +133,29 @@ test('a backend that hangs while its directories are set has failed after 10 s, 
   const closed = watcher.close();
   await clock.advance(10_000);
   await closed;
+});
+
+test('a target whose directories may not be listened to, nor one of them be looked up for a moment, is polled', async () => {
+  const scene = new ScriptedScene();
+  let isDenied = true;
+  const deny = ({ make, args: [path] }: Called): unknown => {
+    if (isDenied) throw errno('EACCES', String(path));
+    return make();
+  };
+  const fs = fsWith({
+    watch: deny,
+    lstat: (called) => (called.args[0] === scene.at('d') ? deny(called) : called.make()),
+  });
+  const { clock } = scene;
+  scene.writeOld('d', ['a']);
+  const options = { fs, backend: 'fs', resyncIntervalMs: 0, pollIntervalMs: 1_000 } as const;
+  const { watcher } = watched(scene, scene.at('d/a'), options);
+  await watcher.start();
+  expect(watcher.status()).toMatchObject({ state: 'degraded', degraded: { code: 'ERR_BACKEND_DOWN' } });
+  isDenied = false;
+  await clock.advance(1_100);
+  await watcher.idle();
+  expect(watcher.state).toBe('watching');
 });
 
 test('close() while directories are being set leaves no timer', async () => {

@@ -11,12 +11,15 @@
  * | the same, and it cannot be opened               | is closed; the look that finds a directory opens it |
  * | an event of a file that is mounted by itself    | the same: it may have been written, or be gone      |
  * | another directory is at its path                | is replaced by the look that finds the new identity |
+ * | an ancestor or a mounted file may not be read   | none; each look tries again. If there is no other,  |
+ * |                                                 | the backend has failed                              |
  * | EPERM, by which Windows says that it was removed| is closed; a hint to all listeners                  |
  * | any other error                                 | is closed; the backend has failed                   |
  */
 import type { FSWatcher } from 'node:fs';
 
 import { nodeFileSystem } from '../../core/ports/builtins.js';
+import type { BackendError } from '../../core/errors/backend-error.js';
 import { errnoOf, isDenied } from '../../core/errors/errno.js';
 import { mayHaveLostBytes } from '../../core/ports/path-bytes.js';
 import { basename, pathForCall } from '../../core/ports/platform-path.js';
@@ -236,7 +239,7 @@ class Subscription implements WatchSubscription, Listener {
   /** Whether all of them are watched. */
   #isIntact = false;
   /** Those that may not be read, and are tried again at each call. */
-  #denied: WatchedDirectory[] = [];
+  #denied: { readonly directory: WatchedDirectory; readonly failure: BackendError }[] = [];
   /** Those that are watched, by path, each with the opening since which nothing was missed there. */
   readonly #watched = new Map<string, { readonly directory: WatchedDirectory; readonly since: object }>();
   #isClosed = false;
@@ -256,7 +259,8 @@ class Subscription implements WatchSubscription, Listener {
   setDirectories(directories: readonly WatchedDirectory[]): readonly string[] | Promise<readonly string[]> {
     const isSame = this.#isIntact && directories === this.#directories;
     if (isSame && this.#denied.length === 0) return NOTHING;
-    return run(this.#watchAll(isSame ? this.#denied : directories, directories));
+    const tried = isSame ? this.#denied.map(({ directory }) => directory) : directories;
+    return run(this.#watchAll(tried, directories));
   }
 
   close(): void | Promise<void> {
@@ -281,13 +285,16 @@ class Subscription implements WatchSubscription, Listener {
         if ((paths.length > 0 || at >= AT_ONCE) && !this.#isDeep) yield* nextSlice();
         if (this.#isClosed) return NOTHING;
       }
+      yield* this.#leaveAllBut(directories);
+      const [denied] = this.#denied;
+      // Nothing would be heard.
+      if (denied && this.#watched.size === 0) throw denied.failure;
     } catch (error) {
       // Some of them are watched.
       this.#isIntact = false;
       throw error;
     }
     this.#directories = directories;
-    yield* this.#leaveAllBut(directories);
     return missed;
   }
 
@@ -305,13 +312,14 @@ class Subscription implements WatchSubscription, Listener {
     } catch (error) {
       const code = errnoOf(error);
       if (code === 'ENOENT' || code === 'ENOTDIR') throw error;
+      const failure = backendFailure(NAME, path, error);
       // What may not be read cannot be watched. Of an ancestor, or a file that was mounted, the resync finds the changes.
       if ((isAncestor === true || isFile === true) && isDenied(error)) {
         this.#leave(path);
-        this.#denied.push(directory);
+        this.#denied.push({ directory, failure });
         return NOTHING;
       }
-      throw backendFailure(NAME, path, error);
+      throw failure;
     }
     this.#table.set(path, shared);
     const added = shared.listen(this, entries);

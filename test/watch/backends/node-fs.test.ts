@@ -16,6 +16,7 @@ import { join } from 'node:path';
 import { expect, test } from 'vitest';
 
 import { pathForCall } from '../../../src/core/ports/platform-path.js';
+import type { WatchedDirectory } from '../../../src/core/ports/watch-backend.js';
 import { nodeFsBackend } from '../../../src/watch/backends/node-fs.js';
 import { errno } from '../../support/errno.js';
 import { spend } from '../../support/intercepted-fs.js';
@@ -228,8 +229,9 @@ function slowWatches(): ReturnType<typeof nativeWatches> {
 test('who may not watch a directory takes nothing from those who do, whose watch keeps the process alive', async () => {
   const { open, referenced } = nativeWatches();
   let isDenied = false;
+  const ancestor = { path: temporaryDirectory(), entries: ['a'], isAncestor: true };
   const native = (path: unknown): FSWatcher => {
-    if (isDenied) throw errno('EACCES', String(path));
+    if (isDenied && String(path).startsWith(ancestor.path)) throw errno('EACCES', String(path));
     return open(path);
   };
   const backend = nodeFsBackend(native, false);
@@ -237,14 +239,18 @@ test('who may not watch a directory takes nothing from those who do, whose watch
     await subscribe({ backend, native: true }),
     await subscribe({ backend, native: true }),
   ];
-  const ancestor = { path: temporaryDirectory(), entries: ['a'], isAncestor: true };
+  const own = directoryAt(temporaryDirectory());
+  await second.subscription.setDirectories([own]);
   await first.subscription.setDirectories([{ ...ancestor, identity: 'one' }]);
   isDenied = true;
   for (let times = 0; times < 2; times += 1) {
-    expect(await second.subscription.setDirectories([{ ...ancestor, identity: 'another' }])).toEqual([]);
-    expect(referenced.size).toBe(1);
+    const directories = [{ ...ancestor, identity: 'another' }, own];
+    expect(await second.subscription.setDirectories(directories)).toEqual([]);
+    expect(referenced.size).toBe(2);
   }
   await first.subscription.close();
+  expect(referenced.size).toBe(1);
+  await second.subscription.close();
   expect(referenced.size).toBe(0);
 });
 
@@ -286,20 +292,25 @@ test('what is closed while it opens many watches opens no more, and leaves none 
 
 test('who may not watch a directory polls, unless it is an ancestor: that is tried again at each look', async () => {
   const { open, opened } = nativeWatches();
+  const directory = { ...directoryAt(temporaryDirectory()), entries: ['a'] };
+  const own = directoryAt(temporaryDirectory());
   let isDenied = true;
   const native = (path: unknown, options?: WatchOptions): FSWatcher => {
-    if (isDenied) throw errno('EACCES', String(path));
+    if (isDenied && String(path).startsWith(directory.path)) throw errno('EACCES', String(path));
     return open(path, options);
   };
   const { subscription } = await subscribe({ backend: nodeFsBackend(native, false), native: true });
-  const directory = { ...directoryAt(temporaryDirectory()), entries: ['a'] };
-  const failing = async (): Promise<unknown> => subscription.setDirectories([directory]);
-  await expect(failing()).rejects.toMatchObject({ code: 'ERR_BACKEND_DOWN' });
-  const ancestors = [{ ...directory, isAncestor: true }];
-  expect(await subscription.setDirectories(ancestors)).toEqual([]);
+  const set = async (...directories: WatchedDirectory[]): Promise<unknown> =>
+    subscription.setDirectories(directories);
+  const failure = { code: 'ERR_BACKEND_DOWN' };
+  await expect(set(directory)).rejects.toMatchObject(failure);
+  const ancestor = { ...directory, isAncestor: true };
+  // Nothing would be heard.
+  await expect(set(ancestor)).rejects.toMatchObject(failure);
+  expect(await set(ancestor, own)).toEqual([own.path]);
   isDenied = false;
-  await subscription.setDirectories(ancestors);
-  expect(opened).toHaveLength(1);
+  await set(ancestor, own);
+  expect(opened).toHaveLength(2);
 });
 
 test('a directory that is removed on Windows, which is an EPERM of its watch, is a hint and opened again', async () => {
