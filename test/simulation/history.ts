@@ -13,8 +13,10 @@ export interface State {
   to: number;
   /** Whether it existed at a moment in which nobody was in the middle of a publication. */
   isPublished: boolean;
-  /** How many calls the library had made when it began. */
+  /** How many calls the library had made when it began, */
   readonly calls: number;
+  /** and whether it made any while this lasted, which was longer than a look at one file may take. */
+  wasSeen: boolean;
   /** When its file was last being written in place, ms: also with the text that it has. */
   writtenAt: number;
   /** What was there meanwhile by another spelling of its name, which a lookup folds. */
@@ -23,11 +25,15 @@ export interface State {
 
 export const NOTHING = '';
 
+/** What comes and goes within one look may be missed by it, ms. */
+const LOOK_MS = 10;
+
 const NEVER = {
   text: NOTHING,
   from: 0,
   isPublished: true,
   calls: 0,
+  wasSeen: true,
   writtenAt: -Infinity,
   folded: new Set<string>(),
 } as const;
@@ -72,7 +78,10 @@ export class History {
         if (isWritten(unit)) last.writtenAt = now;
         continue;
       }
-      if (last) last.to = now;
+      if (last) {
+        last.to = now;
+        last.wasSeen = calls > last.calls && now > last.from + LOOK_MS;
+      }
       const writtenAt = isWritten(unit) ? now : -Infinity;
       states.push({
         text,
@@ -80,6 +89,7 @@ export class History {
         to: Infinity,
         isPublished: !isPartial(unit),
         calls,
+        wasSeen: true,
         writtenAt,
         folded: new Set(),
       });

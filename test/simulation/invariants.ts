@@ -103,12 +103,13 @@ function isDue(
   return isPublished || Math.min(to, at) - since >= (isEmpty(text) ? missingGraceMs : settleMs);
 }
 
-/** Since when looks may have seen this, ms: a file that comes and goes between two calls of the library is seen by none. */
+/** Since when looks may have seen this, ms: a file that came and went, perhaps within one look, may have been seen by none. */
 function seenSince(states: readonly State[], index: number): number {
-  const { text, from, calls } = states[index] ?? { from: 0 };
+  const { text, from } = states[index] ?? { from: 0 };
   if (text !== NOTHING) return from;
   const before = states.slice(0, index).findLastIndex((state) => state.text === NOTHING);
-  return before >= 0 && states[before + 1]?.calls === calls ? seenSince(states, before) : from;
+  const isUnseen = before >= 0 && !states.slice(before + 1, index).some(({ wasSeen }) => wasSeen);
+  return isUnseen ? seenSince(states, before) : from;
 }
 
 const isEmpty = (text: string): boolean => text === NOTHING || EMPTY_FILE.test(text);
