@@ -15,7 +15,7 @@ export interface State {
   isPublished: boolean;
   /** How many calls the library had made when it began, */
   readonly calls: number;
-  /** and whether it made any while this lasted, which was longer than a look at one file may take. */
+  /** and whether those while it lasted were more than to find and open it, so that a look has seen it. */
   wasSeen: boolean;
   /** When its file was last being written in place, ms: also with the text that it has. */
   writtenAt: number;
@@ -24,9 +24,6 @@ export interface State {
 }
 
 export const NOTHING = '';
-
-/** What comes and goes within one look may be missed by it, ms. */
-const LOOK_MS = 10;
 
 const NEVER = {
   text: NOTHING,
@@ -80,7 +77,9 @@ export class History {
       }
       if (last) {
         last.to = now;
-        last.wasSeen = calls > last.calls && now > last.from + LOOK_MS;
+        const name = unit.slice(unit.lastIndexOf('/'));
+        const isAbout = (call: string): boolean => call.includes(name) || call.startsWith('readdir');
+        last.wasSeen = calls.slice(last.calls).filter(isAbout).length > 2;
       }
       const writtenAt = isWritten(unit) ? now : -Infinity;
       states.push({
@@ -88,7 +87,7 @@ export class History {
         from: now,
         to: Infinity,
         isPublished: !isPartial(unit),
-        calls,
+        calls: calls.length,
         wasSeen: true,
         writtenAt,
         folded: new Set(),

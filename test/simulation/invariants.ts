@@ -103,7 +103,7 @@ function isDue(
   return isPublished || Math.min(to, at) - since >= (isEmpty(text) ? missingGraceMs : settleMs);
 }
 
-/** Since when looks may have seen this, ms: a file that came and went, perhaps within one look, may have been seen by none. */
+/** Since when looks may have seen this, ms: a file that came and went within one of them may have been seen by none. */
 function seenSince(states: readonly State[], index: number): number {
   const { text, from } = states[index] ?? { from: 0 };
   if (text !== NOTHING) return from;

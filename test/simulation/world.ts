@@ -80,8 +80,8 @@ export class World {
   parcel: NativeParcel | undefined;
   /** What tells the library of events. */
   backend: 'fs' | 'parcel' = 'fs';
-  /** How many system calls the library has made. */
-  calls = 0;
+  /** The system calls that the library has made. */
+  readonly calls: string[] = [];
   /** How many turns of the event loop had something to do. */
   turns = 0;
   /** When somebody but the library last changed anything, ms. */
@@ -281,7 +281,7 @@ export class World {
 
   #beforeCall(call: string, path: string): void {
     this.#act(this.#density);
-    this.calls += 1;
+    this.calls.push(`${call} ${path}`);
     if (this.parcel?.isReady && this.choices.choose(2, 0.1) === 1) this.#read();
     this.note('library', call, path);
     if (this.#faults === 0 || this.#actors.length === 0 || call === 'close') return;

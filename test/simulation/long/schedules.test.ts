@@ -85,6 +85,7 @@ test.concurrent.each([
   ['busy-tree', 841_025_862],
   ['groups', 843_118_068],
   ['frail', 843_230_152],
+  ['directory', 843_419_060],
   ['denied', 844_107_552],
   ['inside', 10_422_546],
   ['links', 300_737],
