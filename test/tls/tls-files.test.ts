@@ -376,6 +376,8 @@ test('a certificate about to expire is reported once, then its expiry with the r
   await clock.advance(2 * DAY_MS);
   expect(events.slice(1)).toEqual(['expiring']);
   await expect(files.get()).resolves.toBe(files.current);
+  clock.jump(HOUR_MS);
+  await clock.advance(HOUR_MS);
   volume.publish({ 'tls.crt': pair.cert });
   await files.check();
   const expiry = new Promise((resolve) => files.once('expired', resolve));

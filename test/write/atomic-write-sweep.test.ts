@@ -10,7 +10,7 @@ import {
   utimesSync,
   writeFileSync,
 } from 'node:fs';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 
 import { AtomicVolume, atomicWriteFile, atomicWriteFileSync, isTemporaryName } from 'resilient-watcher';
 import { expect, test } from 'vitest';
@@ -36,7 +36,8 @@ test('an unfinished file is removed by the first write after a day, and nothing 
     const orphan = orphanIn(directory);
     // A copy keeps the time of the last write.
     utimesSync(orphan, 0, 0);
-    const strangers = ['.rw-mine', '.file.tmp', `.rw-${'0'.repeat(35)}.tmp`];
+    const own = basename(orphan);
+    const strangers = ['.rw-mine', '.file.tmp', `.rw-${'0'.repeat(35)}.tmp`, `${own}~`, `a${own}`];
     for (const name of strangers) writeFileSync(join(directory, name), '');
     await write(path, 'new');
     await later(23, () => write(path, 'new'));
