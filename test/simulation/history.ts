@@ -78,7 +78,8 @@ export class History {
       if (last) {
         last.to = now;
         const name = unit.slice(unit.lastIndexOf('/'));
-        const isAbout = (call: string): boolean => call.includes(name) || call.startsWith('readdir');
+        const isAbout = (call: string): boolean =>
+          `${call}/`.includes(`${name}/`) || call.startsWith('readdir');
         last.wasSeen = calls.slice(last.calls).filter(isAbout).length > 2;
       }
       const writtenAt = isWritten(unit) ? now : -Infinity;

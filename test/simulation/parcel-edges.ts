@@ -22,6 +22,7 @@ declare global {
 export function loadParcelFor(ofSchedule: World): NativeParcel {
   world = ofSchedule;
   native = new NativeParcel(world.library, {
+    turn: () => ofSchedule.turns,
     now: time.elapsed,
     after(ms, run) {
       const timer = time.setTimeout(run, ms).unref();

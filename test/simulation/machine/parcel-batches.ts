@@ -18,6 +18,8 @@ export interface Watcher {
 
 /** Time as the process has it. */
 export interface Timing {
+  /** Counts the turns of the event loop. */
+  readonly turn: () => number;
   readonly now: () => number;
   readonly after: (ms: number, run: () => void) => () => void;
 }

@@ -59,9 +59,13 @@ export class NativeParcel {
   /** Whether somebody subscribes or unsubscribes, so that the thread waits. */
   #isLocked = false;
   readonly #batches: Batches;
+  readonly #timing: Timing;
+  /** The turn in which the thread was interrupted last. */
+  #diedIn = -1;
 
   constructor(process: Process, timing: Timing) {
     this.#process = process;
+    this.#timing = timing;
     this.#batches = new Batches(process, timing);
   }
 
@@ -105,6 +109,7 @@ export class NativeParcel {
     const reader = this.#reader;
     if (!reader || this.#isLocked) return;
     this.#reader = undefined;
+    this.#diedIn = this.#timing.turn();
     this.#leaked.push(reader);
     reader.queue.isLeaked = true;
     for (const watcher of reader.watchers) {
@@ -157,8 +162,8 @@ export class NativeParcel {
     try {
       queue = this.#process.openInotify();
     } catch {
-      // It waits for a thread that has ended.
-      this.#process.frozenIn ??= call;
+      // It waits for a thread that has ended; what dies in the turn of the call cannot have been heard.
+      if (this.#timing.turn() > this.#diedIn) this.#process.frozenIn ??= call;
       throw new Error('The process is frozen');
     }
     return (this.#reader = { queue, members: new Map(), watchers: new Set() });
