@@ -236,7 +236,10 @@ export class Reporter {
     return yield* this.#reportDue(snapshot, files, difference, pending, othersAt, look);
   }
 
-  /** In the gap of a swap, with the times of the volumes. What the first report waits for may be in any directory. */
+  /**
+   * What is there. In the gap of a swap, the times of the volumes show whether something was there in the meantime; before the
+   * first report, that of the directory does.
+   */
   #kindOf(seen: SeenFiles): string {
     if (seen.kind === 'found') return seen.snapshot.kind;
     if (!seen.isGap) return seen.kind;
@@ -369,7 +372,6 @@ function withFiles(files: Files, changes: readonly (readonly [string, FileSnapsh
   return changed;
 }
 
-/** What is there. In the gap of a swap, the directory shows whether something was there in the meantime. */
 function reasonOf({ code, path }: TargetError): string {
   return `${code} ${path}`;
 }
