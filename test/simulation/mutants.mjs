@@ -88,7 +88,7 @@ export const MUTANTS = [
     'if (known?.revision !== revision) this.#visitVolume(volume);',
     'if (known && known.revision !== revision) this.#visitVolume(volume);',
   ],
-  ['a retry of a tree relies on what it has listed', look, 'this.#listed.clear();', ''],
+  ['a retry of a tree relies on what it has listed', look, 'this.listed.clear();', ''],
   ['a retry of a tree uses shared answers', look, 'attempt === 1 ? shared : shared.afresh', 'shared'],
   [
     'a retry of a path uses shared answers',

@@ -57,11 +57,11 @@ interface Listed extends Pick<TreeDirectory, 'names' | 'isHiding'> {
 
 /** Visits entries until nothing is left to visit. */
 export class TreeLook {
+  /** Directories that this attempt has listed, each once unless it changes meanwhile. */
+  readonly listed = new Set<string>();
   readonly #look: TreeLookOptions;
   readonly #nodes: TreeNodes;
   readonly #visits: TreeVisits;
-  /** Directories that this attempt has listed, each once unless it changes meanwhile. */
-  readonly #listed = new Set<string>();
   /** Links are followed last, because a directory with its own path in the tree is not entered through a link. */
   readonly #links = new Set<string>();
   readonly #unlisted: Visited[] = [];
@@ -90,7 +90,7 @@ export class TreeLook {
       if (yield* this.#visits.areProven(proof)) return 'read';
       // Nothing else of this attempt counts in the next one.
       this.#visits.startOver();
-      this.#listed.clear();
+      this.listed.clear();
     }
     return 'unstable';
   }
@@ -209,7 +209,7 @@ export class TreeLook {
       this.#setDirectory(visited, { names, isHiding: true, isVolume: true, seenAt: 0 });
       this.#volumes.push(visited);
     } else {
-      const isListed = this.#listed.has(key);
+      const isListed = this.listed.has(key);
       const isAsListed =
         isSame && (isListed || known.timestampsAreReliable) && isUnchanged(stat, known.inode);
       const isAsked = !isListed && (this.#look.extent === 'all' || this.#visits.isRelisted(key));
@@ -258,7 +258,7 @@ export class TreeLook {
     if (!isVolume !== !known?.volume) yield* this.#nodes.clearDirectory(key);
     else yield* this.#nodes.keep(key, names);
     this.#nodes.setReadable(key);
-    this.#listed.add(key);
+    this.listed.add(key);
     this.#setDirectory({ ...visited, stat }, { names, isHiding, isVolume, seenAt });
     if (isVolume) this.#volumes.push({ ...visited, stat });
     else yield* this.#visitListed(key, shown);

@@ -192,6 +192,14 @@ export class TreeNodes {
     this.haveDirectoriesChanged = true;
   }
 
+  /** Each of these directories is listed again when it is visited next, because not all of its entries were visited. */
+  doubt(keys: Iterable<string>): void {
+    for (const key of keys) {
+      const directory = this.directories.get(key);
+      if (directory) this.directories.set(key, { ...directory, timestampsAreReliable: false });
+    }
+  }
+
   setLink(key: string, route: readonly ConsultedDirectory[]): void {
     if (this.routes.set(key, route)) this.haveDirectoriesChanged = true;
   }

@@ -113,7 +113,10 @@ export class TreeFiles {
     try {
       end = yield* look.run(disk);
     } finally {
-      if (end !== 'read') this.touch();
+      if (end !== 'read') {
+        this.touch();
+        nodes.doubt(look.listed);
+      }
     }
     return end === 'read' ? yield* this.#reading(root) : end;
   }

@@ -87,6 +87,7 @@ test.concurrent.each([
   ['frail', 843_230_152],
   ['directory', 843_419_060],
   ['denied', 844_107_552],
+  ['aliases', 852_002_437],
   ['denied-file', 851_137_103],
   ['replaced-parcel', 850_067_360],
   ['inside', 10_422_546],
