@@ -36,6 +36,8 @@ export function* volumesOfGone(
   disk: Disk,
 ): Steps<VolumeTimes> {
   if (!reported || (seen.kind !== 'found' && seen.kind !== 'missing')) return NO_TIMES;
+  // What is missing as a whole, and not in a gap, waits for no swap.
+  if (seen.kind === 'missing' && !seen.isGap && reported.kind !== 'group') return NO_TIMES;
   const files = seen.kind === 'found' ? seen.snapshot.files : NO_FILES;
   if (files === reported.files) return NO_TIMES;
   const times = new Map<string, bigint | undefined>();

@@ -69,6 +69,19 @@ test.each(['a directory', 'a group', 'a link'])(
   },
 );
 
+test('a key without a link is reported as missing although its volume is swapped again', async () => {
+  const scene = new ScriptedScene();
+  const { volume } = scene;
+  volume.publish({ a: '1', b: '1' });
+  await scene.watch(volume.path('b'), GRACE);
+  volume.publish({ a: '2' });
+  await scene.hint();
+  await scene.pass(400);
+  volume.publish({ a: '3' });
+  await scene.pass(101);
+  expect(scene.changes.map(({ current }) => current.kind)).toEqual(['file', 'missing']);
+});
+
 test('the loss of what a link leads to is reported while others write into its directory', async () => {
   const scene = new ScriptedScene();
   scene.writeOld('files', ['a']);

@@ -88,6 +88,7 @@ test.concurrent.each([
   ['directory', 843_419_060],
   ['denied', 844_107_552],
   ['aliases', 852_002_437],
+  ['alternating', 855_086_005],
   ['denied-file', 851_137_103],
   ['replaced-parcel', 850_067_360],
   ['inside', 10_422_546],
