@@ -50,8 +50,8 @@ export interface Outcome {
   readonly trace: readonly Entry[];
 }
 
-/** If so many listings have each missed an entry within a tick of the clock, nothing shows that it is there. */
-const MISSES = 3;
+/** If both listings of a look have missed an entry within a tick of the clock, nothing shows that it is there. */
+const MISSES = 2;
 
 /** After this time without any change, everything that is not a resync has happened, ms. */
 const REST_MS = 1_500;

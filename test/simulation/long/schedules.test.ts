@@ -83,6 +83,7 @@ test.concurrent.each([
   ['numbered', 841_084_121],
   ['left-links', 825_004_972],
   ['busy-tree', 841_025_862],
+  ['busy-tree', 854_114_212],
   ['groups', 843_118_068],
   ['frail', 843_230_152],
   ['directory', 843_419_060],
