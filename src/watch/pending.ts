@@ -41,6 +41,7 @@ export interface Pending {
   readonly appearance: Appearance;
   /** See `Look.number`. */
   readonly firstLook: number;
+  /** Of a file that was empty: when it no longer was. */
   readonly firstSeen: number;
   readonly unchangedSince: number;
   readonly dueAt: number;
@@ -70,7 +71,7 @@ export function seenAgain(
   { quietMs, maxMs, maxReplacedMs = maxMs }: Wait,
   { cause, number, beganAt, now }: Look,
 ): Pending {
-  const firstSeen = before?.firstSeen ?? now;
+  const firstSeen = before && !isFirstVersion(before, appearance) ? before.firstSeen : now;
   // Only of a file, inode and timestamps show that nothing happened while it was not seen.
   const isKnown = before?.vanishedAt === undefined || typeof appearance === 'object';
   const isSame = before !== undefined && isKnown && looksSame(before.appearance, appearance);
@@ -92,11 +93,17 @@ export function seenAgain(
   };
 }
 
+/** Whether the file had been empty so far, which is no version yet: who writes the first one may just have begun. */
+function isFirstVersion({ appearance: before, modified }: Pending, appearance: Appearance): boolean {
+  if (typeof before !== 'object' || typeof appearance !== 'object') return false;
+  return modified === undefined && before.size === 0 && appearance.size > 0;
+}
+
 /** What has happened to a file. */
 function changeOf(one: Appearance, other: Appearance): Modification | undefined {
   if (typeof one !== 'object' || typeof other !== 'object') return undefined;
   const [before, after] = [FileSnapshot.stampOf(one).inode, FileSnapshot.stampOf(other).inode];
-  // An empty file was no version yet: only who replaces one after another is told while it goes on.
+  // Only who replaces one version after another is told while it goes on.
   if (!isSameInode(before, after)) return before.size === 0n ? undefined : 'replaced';
   // An unlink changes the inode, too.
   if (before.mtimeNs === after.mtimeNs && before.size === after.size) return undefined;

@@ -109,7 +109,9 @@ class Reader {
     const isSame =
       before !== undefined && before.file === file && (pending !== undefined || file !== undefined);
     const unchangedSince = isSame ? before.unchangedSince : now;
-    const firstSeen = before?.firstSeen ?? now;
+    // What was empty so far was no version yet.
+    const wasEmpty = before?.modified === undefined && before?.file?.text === '';
+    const firstSeen = before && !(wasEmpty && file?.text) ? before.firstSeen : now;
     const how = before?.file && file && !isSame ? modification(before.file, file) : undefined;
     const modified = before?.modified === 'written' ? 'written' : (how ?? before?.modified);
     const { maxSettleMs } = this.#times;

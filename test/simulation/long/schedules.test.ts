@@ -85,6 +85,7 @@ test.concurrent.each([
   ['busy-tree', 841_025_862],
   ['busy-tree', 854_114_212],
   ['groups', 843_118_068],
+  ['groups', 856_102_962],
   ['frail', 843_230_152],
   ['directory', 843_419_060],
   ['denied', 844_107_552],
