@@ -21,8 +21,8 @@ function loadedBy(url: URL, files = new Map<string, number>(), packages = new Se
 
 /** KiB of code, and files. A change that is worth its bytes raises the budget here, in the same commit. */
 const BUDGETS = [
-  ['index', 411, 3],
-  ['config', 515, 4],
+  ['index', 413, 3],
+  ['config', 517, 4],
   ['kubernetes', 472, 5],
   ['tls', 484, 6],
 ] as const;
