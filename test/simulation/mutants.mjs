@@ -81,7 +81,12 @@ export const MUTANTS = [
     '',
   ],
   ['a tree does not notice a swap', treeVolume, 'visits.notice(child, revision.way);', ''],
-  ['a link in a tree does not notice a swap', look, 'this.#visits.notice(key, way);', ''],
+  [
+    'a link in a tree does not notice a swap',
+    look,
+    "this.#visits.notice(key, way, link.kind === 'missing');",
+    '',
+  ],
   [
     'a tree only notices a swap of known keys',
     visits,

@@ -4,6 +4,8 @@ import { appendFileSync, mkdirSync, rmdirSync, rmSync, symlinkSync, unlinkSync }
 import { KubeletVolume } from 'resilient-watcher/testing';
 import { expect, test } from 'vitest';
 
+import { fsWith } from '../support/intercepted-fs.js';
+import type { SceneOptions } from '../support/scene.js';
 import { ScriptedScene } from '../support/scripted-scene.js';
 
 const GRACE = { settleMs: 50, missingGraceMs: 500 };
@@ -138,5 +140,39 @@ test.each([['volume'], ['volume/a'], ['none', 'volume/a']])(
     const [first = '', ...others] = target.map((path) => scene.at(path));
     await scene.watch(others.length > 0 ? [first, ...others] : first, GRACE);
     expect(scene.watcher.current?.kind).not.toBe('missing');
+  },
+);
+
+test.each<[string, readonly string[], SceneOptions?]>([
+  ['a group', ['d/a', 'd/key']],
+  ['a directory', ['d']],
+  ['a tree', ['d'], { recursive: true }],
+])(
+  '%s: whichever call a key is removed before, its loss is told with the other keys of that revision',
+  async (_, names, options) => {
+    for (let at = 1, isReached = true; isReached; at += 1) {
+      const scene = new ScriptedScene();
+      const volume = new KubeletVolume(scene.at('v'));
+      volume.publish({ a: 'before', key: 'before' });
+      mkdirSync(scene.at('d'));
+      for (const name of ['a', 'key']) symlinkSync(`../v/${name}`, scene.at(`d/${name}`));
+      let calls = -Infinity;
+      const fs = fsWith({
+        each: () => {
+          if ((calls += 1) === at) volume.publish({ a: 'after' });
+        },
+      });
+      const [path = '', ...others] = names.map((name) => scene.at(name));
+      const target = others.length > 0 ? [path, ...others] : path;
+      await scene.watch(target, { fs, missingGraceMs: 0, ...options });
+      calls = 0;
+      await scene.hint(scene.at('v/key'));
+      isReached = calls >= at;
+      calls = -Infinity;
+      await scene.settle();
+      const reported = isReached ? ['a=before key=before', 'a=after'] : ['a=before key=before'];
+      expect(scene.reported, `at call ${at}`).toEqual(reported);
+      await scene.watcher.close();
+    }
   },
 );

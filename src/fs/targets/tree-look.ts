@@ -317,7 +317,7 @@ export class TreeLook {
     const { route } = link;
     let directories: readonly ConsultedDirectory[] = route.directories;
     const way = joinWays(parent.way, route.way);
-    this.#visits.notice(key, way);
+    this.#visits.notice(key, way, link.kind === 'missing');
     const mayBeIn = options.followLinks || scope.takes(key);
     try {
       if (link.kind === 'found' && link.stat.isFile() && scope.takes(key)) {

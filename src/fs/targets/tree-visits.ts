@@ -92,12 +92,15 @@ export class TreeVisits {
     this.#moved.add(key);
   }
 
-  /** If a file is new, comes from another revision or has left its volume, everything else in there is visited, too. */
-  notice(key: string, { volume, revision }: Way): void {
+  /**
+   * If a file is new, comes from another revision or has left its volume, everything else in there is visited, too. A
+   * revision loses no files: what is missing in it has left the volume.
+   */
+  notice(key: string, { volume, revision }: Way, isMissing = false): void {
     const known = this.#nodes.files.get(key);
     const before = known && FileSnapshot.stampOf(known).volume;
     // In the gap of a swap, a link leads through no volume.
-    if (before !== volume) this.#visitVolume(before);
+    if (before !== volume || isMissing) this.#visitVolume(before);
     if (known?.revision !== revision) this.#visitVolume(volume);
   }
 

@@ -96,6 +96,7 @@ test.concurrent.each([
   ['inside', 10_422_546],
   ['links', 300_737],
   ['links', 700_001_296],
+  ['links', 858_135_197],
   ['drawn', 9_449],
   ['drawn', 200_251_388],
   ['renamed', 1_205_145],
