@@ -61,7 +61,7 @@ export function directories(world: World, ...paths: string[]): void {
 
 /** What is published one after another, up to three times. */
 export function payloads(
-  { choices }: World,
+  { choices, canBeEmptied }: World,
   keys: readonly string[],
   first = 0,
   count = 1 + choices.choose(3),
@@ -70,6 +70,8 @@ export function payloads(
   for (let revision = first; revision < first + count; revision += 1) {
     const before = all.at(-1);
     const payload = new Map<string, string>();
+    all.push(payload);
+    if (canBeEmptied && choices.choose(3) === 1) continue;
     for (const key of keys) {
       // Now and then a key is left out, or stays the same.
       const what = choices.choose(3, 0.2);
@@ -77,7 +79,6 @@ export function payloads(
       const same = what === 2 ? before?.get(key) : undefined;
       payload.set(key, same ?? `${key}@${revision}`);
     }
-    all.push(payload);
   }
   return all;
 }
@@ -273,6 +274,14 @@ export const KINDS: Readonly<Record<string, Kind>> = {
       see: (fs) => views.directory(fs, '/m', true),
     };
   },
+};
+
+/** Volumes that lose all of their keys: kubelet publishes an empty one for an optional object that is deleted. */
+export const emptied: Kind = (world) => {
+  world.canBeEmptied = true;
+  const names = new Set(['around', 'links', 'on', 'key', 'volume', 'inside', 'group', 'groups']);
+  const kinds = Object.entries(KINDS).filter(([name]) => names.has(name));
+  return world.choices.oneOf(kinds.map(([, kind]) => kind))(world);
 };
 
 /** In `/m`, keys of a volume and links into it belong together. */

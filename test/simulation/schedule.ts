@@ -23,7 +23,7 @@ import { deniedFile } from './denied-file.js';
 import { drawn } from './drawn.js';
 import { historyOf } from './history.js';
 import { checkInTime, checkReports, checkStart } from './invariants.js';
-import { KINDS, SETTLE_MS, type Kind } from './kinds.js';
+import { emptied, KINDS, SETTLE_MS, type Kind } from './kinds.js';
 import { LAPTOPS } from './laptops.js';
 import { LEFT_KINDS } from './left.js';
 import { POLLED } from './polled.js';
@@ -70,6 +70,7 @@ const WATCHED: Readonly<Record<string, Kind>> = {
   'denied-ancestors': deniedAncestors,
   'denied-file': deniedFile,
   drawn,
+  emptied,
   behind,
   aliases,
   clocks,

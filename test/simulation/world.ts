@@ -84,6 +84,8 @@ export class World {
   readonly calls: string[] = [];
   /** How many turns of the event loop had something to do. */
   turns = 0;
+  /** Whether a publication may have no keys at all. */
+  canBeEmptied = false;
   /** When somebody but the library last changed anything, ms. */
   changedAt = -Infinity;
   /** From when on nobody but the library does anything, ms. */

@@ -176,3 +176,16 @@ test.each<[string, readonly string[], SceneOptions?]>([
     }
   },
 );
+
+test('links into a volume of a tree are told with the loss of all of its keys', async () => {
+  const scene = new ScriptedScene();
+  mkdirSync(scene.at('tree'));
+  const volume = new KubeletVolume(scene.at('tree/v'));
+  volume.publish({ a: 'before' });
+  symlinkSync('v/a', scene.at('tree/link'));
+  await scene.watch(scene.at('tree'), { recursive: true, missingGraceMs: 0 });
+  volume.publish({});
+  await scene.hint(scene.at('tree/v/..data_tmp'));
+  await scene.settle();
+  expect(scene.reported).toEqual(['link=before v/a=before', '']);
+});

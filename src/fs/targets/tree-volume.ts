@@ -108,6 +108,8 @@ function setVolume(
     nodes.setLink(childOf(key, DATA_LINK), through);
     names.add(DATA_LINK);
   }
+  // Perhaps all of them are gone.
+  for (const name of directory.names) if (!names.has(name)) visits.notice(childOf(key, name), revision.way);
   nodes.setKeys(directory, names);
   visits.followed(key, revision.way.links);
 }

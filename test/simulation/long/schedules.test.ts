@@ -10,7 +10,7 @@ const simulation = startSimulation(2);
 /** The kinds that are simulated in turn, and how many schedules; with those of the unit tests, 21,300. */
 const SHARES = [
   ['key,volume,inside,group,file,directory,tree,write-file', 8_100],
-  ['groups,on,around,links,hang,write-volume', 2_600],
+  ['groups,on,around,links,emptied,hang,write-volume', 2_600],
   ['git-sync,cert-manager,alternating,recreated,renamed,mounted,neighbors', 2_200],
   ['polled-key,polled-volume,polled-group,polled-tree,polled-links,leave,regroup', 800],
   ['drawn,behind,cover', 900],
@@ -93,6 +93,8 @@ test.concurrent.each([
   ['alternating', 855_086_005],
   ['denied-file', 851_137_103],
   ['replaced-parcel', 850_067_360],
+  ['replaced-parcel', 8_054],
+  ['emptied', 437],
   ['inside', 10_422_546],
   ['links', 300_737],
   ['links', 700_001_296],
