@@ -7,7 +7,7 @@
  * | is a directory                         | entered                                                                  |
  * | is a link                              | followed, at most `MAX_LINKS` of them                                    |
  * | is a magic link (magic-link.ts)        | entered by the kernel, if it leads to a directory; otherwise unreadable  |
- * | does not exist                         | the path is missing                                                      |
+ * | does not exist                         | the path is missing, until it is made, or a volume there is swapped      |
  * | may not be looked up                   | passed: `node --permission`, Deno and AppArmor may allow a volume but    |
  * |                                        | not the directories above it. If no entry below may be looked up either, |
  * |                                        | or the entry is in a volume, the path is unreadable                      |
@@ -279,6 +279,8 @@ function* missing(
   disk: Disk,
 ): Steps<Resolution> {
   const isKey = yield* isPublished(path, disk);
+  // A swap may publish it.
+  if (directory) route.consulted(dirname(path), directory, DATA_LINK, false);
   // After a directory that may not be looked up, there may be dots.
   const unlinkedIn = isKey ? normalized(dirname(path)) : passed && dirname(passed);
   const isGap = isKey || route.hops > 0 || !isUserVisible(basename(path));

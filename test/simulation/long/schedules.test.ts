@@ -95,6 +95,7 @@ test.concurrent.each([
   ['replaced-parcel', 850_067_360],
   ['replaced-parcel', 8_054],
   ['emptied', 437],
+  ['emptied', 2_057],
   ['inside', 10_422_546],
   ['links', 300_737],
   ['links', 700_001_296],
