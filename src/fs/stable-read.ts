@@ -7,7 +7,7 @@
  * | no target                                     | missing, after `MISSING_ATTEMPTS`                            |
  * | a target that is probably being swapped       | missing, once nothing has changed there for `LONGEST_GAP_MS` |
  * | files that were replaced while they were read | another attempt                                              |
- * | a file that was written while it was read     | another attempt, for `LONGEST_WRITE_MS` at most              |
+ * | a file that was written while it was read     | other attempts, for `LONGEST_WRITE_MS` after the first one   |
  * | something unreadable                          | `TargetError`                                                |
  */
 import { Backoff } from '../core/scheduling/backoff.js';
@@ -35,7 +35,7 @@ const MISSING_ATTEMPTS = 5;
 /** How long a publisher may have to wait for a CPU between removing `..data` and creating it again, ms. */
 const LONGEST_GAP_MS = 500;
 
-/** How long a file that is written all the time, such as a log, is read again, ms. */
+/** How long a file that is written all the time, such as a log, is read again, at least once, ms. */
 const LONGEST_WRITE_MS = 500;
 
 /** Within this time, some attempt finds the target at rest, even if it exists only a tenth of the time, ms. */
@@ -50,8 +50,9 @@ const LONGEST_DELAY_MS = 20;
  */
 export async function stableRead(target: Target, { fs, clock, random }: ReadingPorts): Promise<Snapshot> {
   const backoff = new Backoff({ firstDelayMs: FIRST_DELAY_MS, maxDelayMs: LONGEST_DELAY_MS, random });
-  const began = clock.monotonic();
-  const end = began + MAX_WAIT_MS;
+  const end = clock.monotonic() + MAX_WAIT_MS;
+  /** When the first attempt ended, which may have taken long. */
+  let tried: number | undefined;
   for (const path of target.paths) await Mounts.of(fs).ask(path);
   /** Since when nothing is there and nothing has changed there. */
   let absence = { changedNs: -1n, attempts: 0, since: end };
@@ -61,7 +62,8 @@ export async function stableRead(target: Target, { fs, clock, random }: ReadingP
     const disk = new Disk(fs, Mounts.of(fs), clock, noAnswers());
     const seen = await run(target.look('all', disk));
     if (seen.kind === 'found' && seen.unreadable?.code === 'ERR_TARGET_DIRECTORY') throw seen.unreadable;
-    const isLate = clock.monotonic() - began >= LONGEST_WRITE_MS;
+    const isLate = tried !== undefined && clock.monotonic() - tried >= LONGEST_WRITE_MS;
+    tried ??= clock.monotonic();
     if (seen.kind === 'found' && (isLate || isSteady(seen.snapshot))) return seen.snapshot;
     if (seen.kind === 'unreadable') throw seen.error;
     if (seen.kind === 'missing') {

@@ -37,6 +37,15 @@ class LateClock extends FakeClock {
   }
 }
 
+/** Calls may take long. */
+class SlowClock extends FakeClock {
+  passedMs = 0;
+
+  override monotonic(): number {
+    return super.monotonic() + this.passedMs;
+  }
+}
+
 /** Reads under fake time; `meanwhile` runs before each step of it. */
 async function read(
   path: string | readonly string[],
@@ -224,6 +233,23 @@ test('a file that is written in place between the lookup and the read is read wh
   });
   const snapshot = await read(file, { fs });
   expect(isWritten).toBe(true);
+  expect(String(snapshot.kind === 'file' && snapshot.content)).toBe('much longer');
+});
+
+test('a file that is written while a slow disk is read is read again', async () => {
+  const file = join(temporaryDirectory(), 'file');
+  writeFileSync(file, 'short');
+  const clock = new SlowClock();
+  let isWritten = false;
+  const fs = fsWith({
+    each: ({ name, args: [path] }) => {
+      if (name !== 'open' || path !== file || isWritten) return;
+      isWritten = true;
+      clock.passedMs = 2_000;
+      writeFileSync(file, 'much longer');
+    },
+  });
+  const snapshot = await read(file, { fs, clock });
   expect(String(snapshot.kind === 'file' && snapshot.content)).toBe('much longer');
 });
 

@@ -49,6 +49,7 @@ test.concurrent.each(LAPTOPS)(
 test.concurrent.each([
   ['key', 9_726],
   ['around', 1_226],
+  ['around', 861_190_487],
   ['alternating', 335],
   ['alternating', 12_886],
   ['alternating', 51_996],
