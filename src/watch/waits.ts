@@ -6,7 +6,8 @@
  * | a file that is complete, see `isComplete`            | not at all                                                 |
  * | a file in the first report or added by `add` that    | not at all                                                 |
  * | was not written for longer, see `hasRested`          |                                                            |
- * | a file in a volume whose keys are still being linked | for the others: `settleMs`, `groupSettleMs` in a group     |
+ * | a file in a volume whose keys are still being        | for the others: `settleMs`, `groupSettleMs` in a group     |
+ * | linked, or one that a swap has removed there         |                                                            |
  * | an empty file                                        | `missingGraceMs`                                           |
  * | any other file                                       | `settleMs`                                                 |
  * | a file or target that is gone                        | `missingGraceMs`; not at all if it was removed by `remove` |
@@ -90,8 +91,10 @@ export function* waitsFor(
   const revisions = isElsewhere ? NO_REVISIONS : revisionsIn(found);
   for (const key of removed) {
     yield* slice();
-    const isGone = isElsewhere || before.regrouped.has(key) || isSwapped(known.get(key), revisions);
-    waits.set(key, isGone ? NO_WAIT : waitForLoss(options));
+    const file = known.get(key);
+    const forSwap = isSwapped(file, revisions) ? (waitForLinks(file, seen, options) ?? NO_WAIT) : undefined;
+    const isOver = isElsewhere || before.regrouped.has(key);
+    waits.set(key, isOver ? NO_WAIT : (forSwap ?? waitForLoss(options)));
   }
   return waits;
 }
@@ -103,17 +106,27 @@ function waitForFile(
   isFirst: boolean,
   seen: SeenFiles,
   seenAt: number,
-  { settleMs, missingGraceMs, groupSettleMs, maxSettleMs: maxMs }: WaitOptions,
+  options: WaitOptions,
 ): Wait {
-  const { isSteady, inode, volume } = FileSnapshot.stampOf(file);
-  // The rest of its volume is on its way.
-  if (seen.kind === 'found' && volume !== undefined && seen.unlinked?.has(volume)) {
-    return { quietMs: seen.snapshot.kind === 'group' ? groupSettleMs : settleMs, maxMs };
-  }
+  const { settleMs, missingGraceMs, maxSettleMs: maxMs } = options;
+  const { isSteady, inode } = FileSnapshot.stampOf(file);
+  const forLinks = waitForLinks(file, seen, options);
+  if (forLinks) return forLinks;
   const quietMs = file.size === 0 && isSteady ? missingGraceMs : settleMs;
   const isQuiet = isFirst && isSteady && hasRested(inode, seenAt, quietMs);
   const wait = { quietMs: isQuiet || isComplete(file, before) ? 0 : quietMs, maxMs };
   return isFirst && file.size > 0 ? { ...wait, maxReplacedMs: Math.min(maxMs, MAX_FIRST_WAIT_MS) } : wait;
+}
+
+/** How long what comes, or came, from a volume waits for others whose links are on their way. */
+function waitForLinks(
+  file: FileSnapshot | undefined,
+  seen: SeenFiles,
+  { settleMs, groupSettleMs, maxSettleMs: maxMs }: WaitOptions,
+): Wait | undefined {
+  const volume = volumeOf(file);
+  if (seen.kind !== 'found' || volume === undefined || !seen.unlinked?.has(volume)) return undefined;
+  return { quietMs: seen.snapshot.kind === 'group' ? groupSettleMs : settleMs, maxMs };
 }
 
 /** How long it waits that something is gone. There is no maximum: only what is there can be reported as it stands. */

@@ -169,12 +169,7 @@ export const MUTANTS = [
     'return { quietMs: missingGraceMs, maxMs: Infinity };',
     'return NO_WAIT;',
   ],
-  [
-    'a removed key waits although its volume was swapped',
-    waits,
-    'isSwapped(known.get(key), revisions)',
-    'false',
-  ],
+  ['a removed key waits although its volume was swapped', waits, 'isSwapped(file, revisions)', 'false'],
   [
     'keys of a volume are due one by one',
     'watch/pending.ts',
@@ -202,8 +197,8 @@ export const MUTANTS = [
   [
     'what a swap removes waits as if it was lost',
     waits,
-    'const isGone = isElsewhere || before.regrouped.has(key) || isSwapped(known.get(key), revisions);',
-    'const isGone = before.regrouped.has(key);',
+    '(forSwap ?? waitForLoss(options))',
+    'waitForLoss(options)',
   ],
   [
     'nothing is looked at again after it is listened to',

@@ -1,5 +1,5 @@
-/** A volume is published for the first time while a target that leads into it is looked up: its keys are told together. */
-import { mkdirSync, renameSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs';
+/** A volume is published for the first time, or is made again, while a target leads into it: its keys are told together. */
+import { mkdirSync, renameSync, rmSync, symlinkSync, unlinkSync, utimesSync, writeFileSync } from 'node:fs';
 
 import { expect, test } from 'vitest';
 
@@ -59,5 +59,26 @@ test.each(TARGETS.flatMap((target) => LOOKUPS.map((number): [number, ...Case] =>
     const told = scene.takeChanges().map(({ files }) => Object.values(files));
     for (const texts of told) expect(texts.length % KEYS.length).toBe(0);
     expect(told.at(-1)?.length).toBeGreaterThan(0);
+  },
+);
+
+test.each(TARGETS)(
+  'a volume is made again with the same content, and a key is linked late: %s',
+  async (_, target, options) => {
+    const scene = new ScriptedScene();
+    const { volume } = scene;
+    mkdirSync(scene.at('links'));
+    for (const key of KEYS) symlinkSync(`../volume/${key}`, scene.at(`links/${key}`));
+    const keys = { a: '1', b: '1' };
+    volume.publish(keys);
+    await scene.watch(target(scene), options);
+    const [before] = scene.reported;
+    rmSync(volume.directory, { recursive: true });
+    volume.publish(keys);
+    unlinkSync(volume.path('b'));
+    await scene.hint();
+    symlinkSync('..data/b', volume.path('b'));
+    await scene.settle();
+    expect(scene.reported).toEqual([before]);
   },
 );
