@@ -278,11 +278,13 @@ function* missing(
   passed: string | undefined,
   disk: Disk,
 ): Steps<Resolution> {
+  const volume = dirname(path);
   const isKey = yield* isPublished(path, disk);
   // A swap may publish it.
-  if (directory) route.consulted(dirname(path), directory, DATA_LINK, false);
-  // After a directory that may not be looked up, there may be dots.
-  const unlinkedIn = isKey ? normalized(dirname(path)) : passed && dirname(passed);
+  if (directory) route.consulted(volume, directory, DATA_LINK, false);
+  // After a directory that may not be looked up, there may be dots. Those behind a link of `/proc` are in all paths.
+  const keyOf = passed === undefined ? volume : normalized(volume);
+  const unlinkedIn = isKey ? keyOf : passed && dirname(passed);
   const isGap = isKey || route.hops > 0 || !isUserVisible(basename(path));
   return { kind: 'missing', path, isGap, unlinkedIn, changedNs: directory?.mtimeNs ?? 0n, route };
 }

@@ -27,6 +27,8 @@ export const behind: Kind = (world) => {
   const root = choices.oneOf([CONTAINER, OWN, '/proc/self/root']);
   const directory = `${root}/d`;
   directories(world, directory);
+  // A look has so many calls that few would end before others act.
+  world.between = choices.oneOf([0.02, world.between, 0.005]);
   const isVolume = choices.choose(2) === 1;
   const scene = anyTarget(world, directory, isVolume ? KEYS : PLAIN, isVolume ? directory : undefined);
   const revisions = payloads(world, isVolume ? KEYS : PLAIN);

@@ -84,6 +84,8 @@ export class World {
   readonly calls: string[] = [];
   /** How many turns of the event loop had something to do. */
   turns = 0;
+  /** How probable it is that somebody acts between two turns: with each turn, one call of the thread pool is answered. */
+  between = 0.15;
   /** Whether a publication may have no keys at all. */
   canBeEmptied = false;
   /** When somebody but the library last changed anything, ms. */
@@ -278,7 +280,7 @@ export class World {
   }
 
   #actBetween(): void {
-    this.#act(0.15);
+    this.#act(this.between);
   }
 
   #beforeCall(call: string, path: string): void {

@@ -95,6 +95,8 @@ test.concurrent.each([
   ['denied-file', 851_137_103],
   ['replaced-parcel', 850_067_360],
   ['replaced-parcel', 8_054],
+  ['behind', 706],
+  ['behind', 862],
   ['emptied', 437],
   ['emptied', 2_057],
   ['inside', 10_422_546],
