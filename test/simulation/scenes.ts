@@ -79,18 +79,23 @@ export function anyTarget(
   }
 }
 
-/** Fills a directory that does not exist or is empty: with a volume, or with plain files. */
-type Fill = (fs: Fs, directory: string, revision: number) => Steps;
+/**
+ * Fills a directory that does not exist or is empty: with a volume, or with plain files.
+ * @param revision names it. @param content what it contains, if that was there before.
+ */
+type Fill = (fs: Fs, directory: string, revision: number, content?: number) => Steps;
 
 const textsOf = (keys: readonly string[], revision: number): Payload =>
   new Map(keys.map((key) => [key, `${key}@${revision}`]));
 
 function filler(world: World, isVolume: boolean): Fill {
-  if (!isVolume) return (fs, directory, revision) => makeTree(fs, world, directory, textsOf(PLAIN, revision));
-  return function* (fs, directory, revision) {
+  if (!isVolume)
+    return (fs, directory, revision, content = revision) =>
+      makeTree(fs, world, directory, textsOf(PLAIN, content));
+  return function* (fs, directory, revision, content = revision) {
     yield* makeTree(fs, world, directory, new Map());
     const at = { fs, world, directory, unit: TARGET, manner: KUBELET };
-    yield* publish(at, `..2030_01_01_00_00_00.${revision}`, textsOf(KEYS, revision));
+    yield* publish(at, `..2030_01_01_00_00_00.${revision}`, textsOf(KEYS, content));
   };
 }
 
@@ -180,18 +185,19 @@ export const SCENES: Readonly<Record<string, Kind>> = {
     return { ...anyTarget(world, '/pod', keys, '/pod'), isSilent: true };
   },
 
-  /** A directory, or one above it, is removed and made again. */
+  /** A directory, or one above it, is removed and made again, perhaps as it was. */
   recreated(world) {
     const { scene, fill } = changing(world);
     const removed = world.choices.oneOf([TARGET, ABOVE, TOP]);
     const rounds = times(world);
+    const content = world.choices.oneOf([undefined, 0]);
     world.actor('administrator', function* (fs) {
       yield* fill(fs, TARGET, 0);
       for (const [index, { before, pause }] of rounds.entries()) {
         yield before;
         yield* removeAll(fs, removed);
         yield pause;
-        yield* fill(fs, TARGET, index + 1);
+        yield* fill(fs, TARGET, index + 1, content);
       }
     });
     return scene;

@@ -97,6 +97,7 @@ test.concurrent.each([
   ['replaced-parcel', 8_054],
   ['behind', 706],
   ['behind', 862],
+  ['recreated', 145],
   ['emptied', 437],
   ['emptied', 2_057],
   ['inside', 10_422_546],
