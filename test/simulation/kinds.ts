@@ -45,9 +45,9 @@ export const AT_ONCE = 0;
 
 export type Kind = (world: World) => Scene;
 
-const VOLUME = '/m/v';
+export const VOLUME = '/m/v';
 const OTHER = '/m/w';
-const FILES = '/m/d';
+export const FILES = '/m/d';
 export const KEYS = ['a', 'certs/crt', 'certs/key'];
 
 const MANNERS = [KUBELET, OLD_KUBELET, CSI_DRIVER, SLOW_DRIVER];

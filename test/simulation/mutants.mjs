@@ -90,8 +90,8 @@ export const MUTANTS = [
   [
     'a tree only notices a swap of known keys',
     visits,
-    'if (known?.revision !== revision) this.#visitVolume(volume);',
-    'if (known && known.revision !== revision) this.#visitVolume(volume);',
+    'if (before?.revision !== revision) this.#visitVolume(volume);',
+    'if (before && before.revision !== revision) this.#visitVolume(volume);',
   ],
   ['a retry of a tree relies on what it has listed', look, 'this.listed.clear();', ''],
   ['a retry of a tree uses shared answers', look, 'attempt === 1 ? shared : shared.afresh', 'shared'],
@@ -254,8 +254,8 @@ export const MUTANTS = [
   [
     'links that lead nowhere are not proven',
     visits,
-    'for (const [key, path] of this.#absent) {',
-    'for (const [key, path] of [] as [string, string][]) {',
+    'for (const absent of [this.#absent, this.#gaps]) {',
+    'for (const absent of [this.#gaps]) {',
   ],
   [
     'what is gone is not proven',

@@ -23,6 +23,7 @@ import { deniedFile } from './denied-file.js';
 import { drawn } from './drawn.js';
 import { historyOf } from './history.js';
 import { checkInTime, checkReports, checkStart } from './invariants.js';
+import { followed } from './followed.js';
 import { emptied, KINDS, SETTLE_MS, type Kind } from './kinds.js';
 import { LAPTOPS } from './laptops.js';
 import { LEFT_KINDS } from './left.js';
@@ -71,6 +72,7 @@ const WATCHED: Readonly<Record<string, Kind>> = {
   'denied-file': deniedFile,
   drawn,
   emptied,
+  followed,
   behind,
   aliases,
   clocks,

@@ -189,3 +189,16 @@ test('links into a volume of a tree are told with the loss of all of its keys', 
   await scene.settle();
   expect(scene.reported).toEqual(['link=before v/a=before', '']);
 });
+
+test('a link to a directory in a volume is told with the loss of all keys there', async () => {
+  const scene = new ScriptedScene();
+  const volume = new KubeletVolume(scene.at('v'));
+  volume.publish({ a: 'before', 'certs/key': 'before' });
+  mkdirSync(scene.at('tree'));
+  for (const name of ['a', 'certs']) symlinkSync(`../v/${name}`, scene.at(`tree/${name}`));
+  await scene.watch(scene.at('tree'), { recursive: { followLinks: true }, missingGraceMs: 0 });
+  volume.publish({});
+  await scene.hint(scene.at('v/certs'));
+  await scene.settle();
+  expect(scene.reported).toEqual(['a=before certs/key=before', '']);
+});

@@ -263,8 +263,8 @@ export class TreeLook {
     if (isVolume) this.#volumes.push({ ...visited, stat });
     else yield* this.#visitListed(key, shown);
     // In the gap of a swap, its links must not be read through the revision that is published meanwhile.
-    if (isHiding && !hidden.some(({ name }) => name === DATA_LINK))
-      this.#visits.followed(key, visited.way.links, within(path, DATA_LINK));
+    const isInGap = isHiding && !hidden.some(({ name }) => name === DATA_LINK);
+    this.#visits.listed(key, isInGap ? within(path, DATA_LINK) : undefined);
     return;
   }
 

@@ -22,6 +22,8 @@ export class TreeVisits {
   readonly #ways = new Map<string, string>();
   /** What was not there, by the keys of the links that lead there. */
   readonly #absent = new Map<string, string>();
+  /** The `..data` of volumes that were listed in the gap of a swap, by key. */
+  readonly #gaps = new Map<string, string>();
   /** The paths of entries that were there before and are gone, by key. */
   readonly #gone = new Map<string, string>();
   /** What was replaced while it was read. */
@@ -82,6 +84,12 @@ export class TreeVisits {
     else this.#absent.set(key, absent);
   }
 
+  /** A directory was listed. @param gap `..data`, if it is a volume without it. */
+  listed(key: string, gap: string | undefined): void {
+    if (gap === undefined) this.#gaps.delete(key);
+    else this.#gaps.set(key, gap);
+  }
+
   /** An entry that was there before is not there. */
   gone(key: string, path: string): void {
     this.#gone.set(key, path);
@@ -93,15 +101,21 @@ export class TreeVisits {
   }
 
   /**
-   * If a file is new, comes from another revision or has left its volume, everything else in there is visited, too. A
+   * If what is found is new, comes from another revision or has left its volume, everything else in there is visited, too. A
    * revision loses no files: what is missing in it has left the volume.
    */
   notice(key: string, { volume, revision }: Way, isMissing = false): void {
-    const known = this.#nodes.files.get(key);
-    const before = known && FileSnapshot.stampOf(known).volume;
+    const before = this.#origin(key);
     // In the gap of a swap, a link leads through no volume.
-    if (before !== volume || isMissing) this.#visitVolume(before);
-    if (known?.revision !== revision) this.#visitVolume(volume);
+    if (before?.volume !== volume || isMissing) this.#visitVolume(before?.volume);
+    if (before?.revision !== revision) this.#visitVolume(volume);
+  }
+
+  /** Where a file, or a directory behind a link, was found. */
+  #origin(key: string): Pick<Way, 'volume' | 'revision'> | undefined {
+    const file = this.#nodes.files.get(key);
+    if (!file) return this.#nodes.directories.get(key)?.way;
+    return { volume: FileSnapshot.stampOf(file).volume, revision: file.revision };
   }
 
   #visitVolume(volume: string | undefined): void {
@@ -124,9 +138,11 @@ export class TreeVisits {
       yield* nextSlice();
       if (yield* wereRetargeted(links, disk)) this.moved(key);
     }
-    for (const [key, path] of this.#absent) {
-      yield* nextSlice();
-      if (yield* disk.lstat(path)) this.moved(key);
+    for (const absent of [this.#absent, this.#gaps]) {
+      for (const [key, path] of absent) {
+        yield* nextSlice();
+        if (yield* disk.lstat(path)) this.moved(key);
+      }
     }
     const reachable = new Set<string>();
     for (const [key, path] of this.#gone) {
@@ -154,6 +170,7 @@ export class TreeVisits {
       // It may be no link any more.
       this.#ways.delete(key);
       this.#absent.delete(key);
+      this.#gaps.delete(key);
     }
     this.#gone.clear();
     this.#moved.clear();

@@ -10,7 +10,7 @@ const simulation = startSimulation(2);
 /** The kinds that are simulated in turn, and how many schedules; with those of the unit tests, 21,300. */
 const SHARES = [
   ['key,volume,inside,group,file,directory,tree,write-file', 8_100],
-  ['groups,on,around,links,emptied,hang,write-volume', 2_600],
+  ['groups,on,around,links,emptied,followed,hang,write-volume', 2_600],
   ['git-sync,cert-manager,alternating,recreated,renamed,mounted,neighbors', 2_200],
   ['polled-key,polled-volume,polled-group,polled-tree,polled-links,leave,regroup', 800],
   ['drawn,behind,cover', 900],
@@ -98,6 +98,8 @@ test.concurrent.each([
   ['behind', 706],
   ['behind', 862],
   ['recreated', 145],
+  ['followed', 488],
+  ['followed', 5_134],
   ['emptied', 437],
   ['emptied', 2_057],
   ['inside', 10_422_546],
