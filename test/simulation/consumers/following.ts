@@ -24,15 +24,17 @@ export function follow(world: World, scene: Scene): Followed {
   return { scene, history, watching: new Watching(world, { ...scene, options }) };
 }
 
-/** 5: without resyncs, a file whose end a batch of `parcel` has swallowed is told as gone after the next `check()`. */
+/** 5: without resyncs, what `parcel` has swallowed or held back is told after the next `check()`. */
 export async function checkIsTold(world: World, history: History, watching: Watching): Promise<void> {
   const { path, options } = watching.watched;
   const isTree = options.recursive !== undefined && options.resyncIntervalMs === 0;
   const last = watching.reports.at(-1);
-  const swallowed = isTree ? world.parcel?.swallowedAt(String(path)) : undefined;
-  const unheard = new Set([...(swallowed ?? [])].filter((file) => last?.units.has(file)));
-  checkAllIsTold(history, last, unheard);
-  if (unheard.size === 0) return;
+  const parcel = isTree ? world.parcel : undefined;
+  const swallowed = parcel?.swallowedAt(String(path)) ?? new Set();
+  const unheard = new Set([...swallowed].filter((file) => last?.units.has(file)));
+  const held = parcel?.heldAt(String(path)) ?? new Set();
+  checkAllIsTold(history, last, unheard, held);
+  if (unheard.size + held.size === 0) return;
   await world.through(watching.watcher.check(), 'check()');
   await world.rest(GRACE_MS + LOOK_MS);
   checkAllIsTold(history, watching.reports.at(-1));

@@ -65,6 +65,7 @@ test.concurrent.each([
   ['denied', 810_001_019],
   ['mounted-file', 300_055_096],
   ['parcel', 300_099_910],
+  ['parcel', 870_167_436],
   ['parcel', 300_131_750],
   ['parcel', 960_000_931],
   ['parcel', 980_003_322],

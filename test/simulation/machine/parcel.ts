@@ -80,6 +80,12 @@ export class NativeParcel {
     return new Set(watchers.flatMap(({ swallowed }) => [...swallowed]));
   }
 
+  /** What the tree with this root has events of that started no batch, because the thread could not look the path up. */
+  heldAt(root: string): ReadonlySet<string> {
+    const watchers = [...this.#batches.watchers].filter((watcher) => watcher.root === root);
+    return new Set(watchers.flatMap(({ events }) => [...events.keys()]));
+  }
+
   /** How many threads there are, apart from one that may never end, and three that may die. */
   get threads(): number {
     const isIdle = this.#reader?.queue.isLeaked === false;
