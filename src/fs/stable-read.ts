@@ -52,7 +52,7 @@ export async function stableRead(target: Target, { fs, clock, random }: ReadingP
   const backoff = new Backoff({ firstDelayMs: FIRST_DELAY_MS, maxDelayMs: LONGEST_DELAY_MS, random });
   const end = clock.monotonic() + MAX_WAIT_MS;
   /** When the first attempt ended, which may have taken long. */
-  let tried: number | undefined;
+  let firstTriedAt: number | undefined;
   for (const path of target.paths) await Mounts.of(fs).ask(path);
   /** Since when nothing is there and nothing has changed there. */
   let absence = { changedNs: -1n, attempts: 0, since: end };
@@ -62,12 +62,11 @@ export async function stableRead(target: Target, { fs, clock, random }: ReadingP
     const disk = new Disk(fs, Mounts.of(fs), clock, noAnswers());
     const seen = await run(target.look('all', disk));
     if (seen.kind === 'found' && seen.unreadable?.code === 'ERR_TARGET_DIRECTORY') throw seen.unreadable;
-    const isLate = tried !== undefined && clock.monotonic() - tried >= LONGEST_WRITE_MS;
-    tried ??= clock.monotonic();
+    const now = clock.monotonic();
+    const isLate = now - (firstTriedAt ??= now) >= LONGEST_WRITE_MS;
     if (seen.kind === 'found' && (isLate || isSteady(seen.snapshot))) return seen.snapshot;
     if (seen.kind === 'unreadable') throw seen.error;
     if (seen.kind === 'missing') {
-      const now = clock.monotonic();
       const { isGap, changedNs } = seen;
       if (changedNs !== absence.changedNs) absence = { changedNs, attempts: 0, since: now };
       absence.attempts += 1;
