@@ -76,14 +76,16 @@ export class NativeParcel {
 
   /** What batches of the tree with this root have swallowed beside other events, and nothing has told since. */
   swallowedAt(root: string): ReadonlySet<string> {
-    const watchers = [...this.#batches.watchers].filter((watcher) => watcher.root === root);
-    return new Set(watchers.flatMap(({ swallowed }) => [...swallowed]));
+    return new Set(this.#watchersOf(root).flatMap(({ swallowed }) => [...swallowed]));
   }
 
   /** What the tree with this root has events of that started no batch, because the thread could not look the path up. */
   heldAt(root: string): ReadonlySet<string> {
-    const watchers = [...this.#batches.watchers].filter((watcher) => watcher.root === root);
-    return new Set(watchers.flatMap(({ events }) => [...events.keys()]));
+    return new Set(this.#watchersOf(root).flatMap(({ events }) => [...events.keys()]));
+  }
+
+  #watchersOf(root: string): Watcher[] {
+    return [...this.#batches.watchers].filter((watcher) => watcher.root === root);
   }
 
   /** How many threads there are, apart from one that may never end, and three that may die. */
