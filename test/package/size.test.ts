@@ -46,7 +46,7 @@ const BUDGETS: Readonly<Record<string, number>> = {
 /** For an entry point that is not listed yet. */
 const OTHERS = 60;
 /** What npm downloads, and what it leaves on the disk: readable code, types, two pages. */
-const TARBALL = 272;
+const TARBALL = 273;
 const INSTALLED = 970;
 
 test.each(doors.map(({ specifier, external }) => [specifier, external] as const))(
