@@ -50,6 +50,8 @@ test('zombies that nobody reaps are no reason to wait: the group has stopped wit
       if (isRunning(Number(pid))) process.kill(Number(pid), 'SIGKILL');
   });
   await expect.poll(() => stat('parent')).toContain('(sleep)');
+  // It has been written by then, and perhaps not been read.
+  await expect.poll(() => pidOf('child')).toBeGreaterThan(0);
   process.kill(pidOf('child'), 'SIGKILL');
   await expect.poll(() => stat('child')).toContain(') Z');
   // Longer than the test may take.
