@@ -2,9 +2,7 @@
 import { constants } from 'node:fs';
 import { basename, dirname } from 'node:path';
 
-import type { Inode } from '../machine/inode.js';
 import type { Process } from '../machine/machine.js';
-import { elapsed } from '../time.js';
 import type { Steps } from '../world.js';
 
 export type Fs = Process['fs'];
@@ -27,28 +25,6 @@ function* afterLink(fs: Fs, path: string): Steps {
   while (inode.storage.stamp() <= inode.ctimeNs) yield CLOCK_MS;
 }
 
-/** When each file was first written in a tick of its clock, ms since the schedule began. */
-const written = new WeakMap<Inode, Map<bigint, number>>();
-
-/**
- * Waits while a clock that was set back shows a tick in which the file was written before: as many bytes would leave the same
- * size and times. A tick is shorter than the wait.
- */
-function* inNewTick(inode: Inode | undefined): Steps {
-  if (!inode) return;
-  const known = written.get(inode) ?? new Map<bigint, number>();
-  written.set(inode, known);
-  // For who writes at once, no time passes.
-  for (let asked: number | undefined; asked !== elapsed();) {
-    asked = elapsed();
-    const stamp = inode.storage.stamp();
-    const at = known.get(stamp) ?? asked;
-    known.set(stamp, at);
-    if (asked - at < CLOCK_MS) return;
-    yield CLOCK_MS;
-  }
-}
-
 /**
  * As `open(…, O_TRUNC)`, `write` in this many pieces and `close`.
  * @param pauseMs between two pieces.
@@ -64,14 +40,12 @@ export function* write(
   link = path,
 ): Steps {
   const fd = fs.openSync(path, flags, 0o644);
-  const inode = fs.inodeAt(path);
   yield;
   const bytes = Buffer.from(text);
   const size = Math.ceil(bytes.length / pieces);
   for (let at = 0; at < bytes.length; at += size) {
     if (at > 0 && pauseMs > 0) yield pauseMs;
     yield* afterLinks(fs, link);
-    yield* inNewTick(inode);
     fs.writeSync(fd, bytes, at, Math.min(size, bytes.length - at), null);
     yield;
   }

@@ -67,6 +67,9 @@ interface Stamps {
   readonly now: () => number;
   last: bigint;
   lastMs: number;
+  /** How far it was ahead of the time that has passed, ms, and how often that has changed. */
+  aheadMs: number;
+  sets: bigint;
 }
 
 export class Machine {
@@ -89,7 +92,7 @@ export class Machine {
   constructor(options: MachineOptions) {
     this.#options = options;
     this.platform = options.platform ?? 'linux';
-    this.#stamps = { now: options.now, last: 0n, lastMs: -1 };
+    this.#stamps = { now: options.now, last: 0n, lastMs: -1, aheadMs: 0, sets: 0n };
     const mount = new Mount(
       this.#mountIds++,
       this.#newStorage(options.type ?? 'ext4').root,
@@ -225,7 +228,7 @@ export class Machine {
   }
 
   #newStorage(type: string, capacity?: number, now?: () => number): Storage {
-    const stamps = now ? { now, last: 0n, lastMs: -1 } : this.#stamps;
+    const stamps = now ? { now, last: 0n, lastMs: -1, aheadMs: 0, sets: 0n } : this.#stamps;
     return new Storage({
       type,
       device: this.#devices++,
@@ -239,14 +242,16 @@ export class Machine {
     const { tickMs } = this.#options;
     const ms = stamps.now();
     const isSame = ms === stamps.lastMs;
-    if (tickMs > 0) {
-      if (!isSame) stamps.last = BigInt(Math.floor(ms / tickMs) * tickMs) * 1_000_000n;
-      stamps.lastMs = ms;
-      return stamps.last;
-    }
-    // The clock may be set back.
-    stamps.last = isSame ? stamps.last + 1n : BigInt(Math.floor(ms * 1_000)) * 1_000n;
+    if (isSame) return tickMs > 0 ? stamps.last : (stamps.last += 1n);
     stamps.lastMs = ms;
+    const aheadMs = ms - this.elapsed;
+    if (Math.abs(aheadMs - stamps.aheadMs) > 1) {
+      stamps.aheadMs = aheadMs;
+      stamps.sets += 1n;
+    }
+    // Ticks are no round times: a clock that was set back does not show one of them again.
+    if (tickMs > 0) stamps.last = BigInt(Math.floor(ms / tickMs) * tickMs) * 1_000_000n - stamps.sets;
+    else stamps.last = BigInt(Math.floor(ms * 1_000)) * 1_000n;
     return stamps.last;
   }
 }
