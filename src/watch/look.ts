@@ -41,11 +41,15 @@ export function* volumesOfGone(
   const files = seen.kind === 'found' ? seen.snapshot.files : NO_FILES;
   if (files === reported.files) return NO_TIMES;
   const times = new Map<string, bigint | undefined>();
+  // What nothing leads to any more may be swapped without them.
+  let consulted: ReadonlySet<string> | undefined;
   const slice = slices();
   for (const [, file, now] of differing(reported.files, files)) {
     yield* slice();
     const volume = now ? undefined : volumeOf(file);
     if (volume === undefined || times.has(volume)) continue;
+    consulted ??= new Set(seen.consulted.directories.map(({ path }) => path));
+    if (!consulted.has(volume)) continue;
     yield* nextSlice();
     try {
       const link = yield* disk.afresh.lstat(within(volume, DATA_LINK));

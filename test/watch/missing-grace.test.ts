@@ -84,6 +84,20 @@ test('a key without a link is reported as missing although its volume is swapped
   expect(scene.changes.map(({ current }) => current.kind)).toEqual(['file', 'missing']);
 });
 
+test('the loss of what a link led to is reported although the volume that it has left is swapped', async () => {
+  const scene = new ScriptedScene();
+  scene.volume.publish({ a: '1' });
+  scene.relink('current', 'volume');
+  await scene.watch(scene.at('current/a'), GRACE);
+  mkdirSync(scene.at('empty'));
+  scene.relink('current', 'empty');
+  await scene.hint();
+  await scene.pass(400);
+  scene.volume.publish({ a: '2' });
+  await scene.pass(101);
+  expect(scene.changes.map(({ current }) => current.kind)).toEqual(['file', 'missing']);
+});
+
 test('the loss of what a link leads to is reported while others write into its directory', async () => {
   const scene = new ScriptedScene();
   scene.writeOld('files', ['a']);
