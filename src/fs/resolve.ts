@@ -18,7 +18,7 @@
  */
 import type { BigIntStats } from 'node:fs';
 
-import { basename, BETWEEN_NAMES, dirname, resolve as normalized } from '../core/ports/platform-path.js';
+import { basename, BETWEEN_NAMES, dirname } from '../core/ports/platform-path.js';
 import { errnoOf, isDenied } from '../core/errors/errno.js';
 import { MAX_LINKS } from '../core/ports/file-system.js';
 import type { Steps } from '../core/scheduling/steps.js';
@@ -152,9 +152,20 @@ export function withLink(way: Way, path: string, target: string, stat: BigIntSta
   const retargetedOn = stat.dev;
   if (name !== DATA_LINK) return { ...way, links, retargetedNs, retargetedOn };
   const isEntry = isEntryName(target);
-  const volume = isEntry ? dirname(path) : undefined;
+  const volume = isEntry ? withoutParents(dirname(path)) : undefined;
   const revisionPath = isEntry ? path.slice(0, -name.length) + target : undefined;
   return { links, retargetedNs, retargetedOn, revision: target, volume, revisionPath };
+}
+
+/** After a directory that may not be looked up, `..` stays in a path. The dot behind a link of `/proc` is in all paths there. */
+function withoutParents(path: string): string {
+  if (!path.includes('/..')) return path;
+  const names: string[] = [];
+  for (const name of path.split('/')) {
+    if (name === '..') names.pop();
+    else names.push(name);
+  }
+  return names.join('/');
 }
 
 /** The links of one way, and those that are followed after them. */
@@ -282,9 +293,7 @@ function* missing(
   const isKey = yield* isPublished(path, disk);
   // A swap may publish it.
   if (directory) route.consulted(volume, directory, DATA_LINK, false);
-  // After a directory that may not be looked up, there may be dots. Those behind a link of `/proc` are in all paths.
-  const keyOf = passed === undefined ? volume : normalized(volume);
-  const unlinkedIn = isKey ? keyOf : passed && dirname(passed);
+  const unlinkedIn = isKey ? withoutParents(volume) : passed && dirname(passed);
   const isGap = isKey || route.hops > 0 || !isUserVisible(basename(path));
   return { kind: 'missing', path, isGap, unlinkedIn, changedNs: directory?.mtimeNs ?? 0n, route };
 }

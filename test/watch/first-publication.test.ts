@@ -3,6 +3,7 @@ import { mkdirSync, renameSync, rmSync, symlinkSync, unlinkSync, utimesSync, wri
 
 import { expect, test } from 'vitest';
 
+import { errno } from '../support/errno.js';
 import { fsWith } from '../support/intercepted-fs.js';
 import type { SceneOptions } from '../support/scene.js';
 import { ScriptedScene } from '../support/scripted-scene.js';
@@ -66,6 +67,39 @@ test.each(TARGETS.flatMap((target) => CASES.map((of): [number, string, ...Case] 
     const told = scene.takeChanges().map(({ files }) => Object.values(files));
     for (const texts of told) expect(texts.length % KEYS.length).toBe(0);
     expect(told.at(-1)?.length).toBeGreaterThan(0);
+  },
+);
+
+// A tree or directory is told without a part that cannot be read.
+const GROUPS = TARGETS.filter(([name]) => name.startsWith('a group'));
+
+test.each(GROUPS.flatMap((target) => ABOVE.map((above): [string, ...Case] => [above, ...target])))(
+  'whichever lookup behind "%s" is denied once, a key that is linked late is told with the other: %s',
+  async (above, _, target, options) => {
+    for (let at = 1, isReached = true; isReached; at += 1) {
+      const scene = new ScriptedScene();
+      const { volume, clock } = scene;
+      mkdirSync(scene.at('links'));
+      for (const key of KEYS) symlinkSync(`../volume/${key}`, scene.at(`links/${key}`));
+      volume.publish({ a: '1', b: '1' });
+      unlinkSync(volume.path('a'));
+      clock.schedule(() => symlinkSync('..data/a', volume.path('a')), 1);
+      let lookups = 0;
+      const fs = fsWith({
+        each: ({ name, args: [path] }) => {
+          if (name === 'lstat' && String(path).startsWith(above + scene.root) && (lookups += 1) === at)
+            throw errno('EACCES', String(path));
+        },
+      });
+      const paths = target(scene);
+      const behind = Array.isArray(paths) ? paths.map((path) => above + path) : above + paths;
+      await scene.watch(behind, { fs, ...options });
+      isReached = lookups >= at;
+      await scene.settle();
+      const told = scene.takeChanges().map(({ files }) => Object.values(files));
+      for (const texts of told) expect(texts.length % KEYS.length, `lookup ${at}`).toBe(0);
+      await scene.watcher.close();
+    }
   },
 );
 
