@@ -34,6 +34,12 @@ export const MUTANTS = [
     'if (!(yield* areAsListed(listed, proof))) return MOVED;',
     '',
   ],
+  [
+    'where the links in a revision lead is not verified',
+    volume,
+    'if (!(yield* leadsAsRead(key, reading, disk))) return false;',
+    '',
+  ],
   ['the proof of a volume uses shared answers', volume, 'const proof = disk.afresh;', 'const proof = disk;'],
   [
     'another revision counts as the known one',

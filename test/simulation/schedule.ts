@@ -25,6 +25,7 @@ import { historyOf } from './history.js';
 import { checkInTime, checkReports, checkStart } from './invariants.js';
 import { followed } from './followed.js';
 import { emptied, KINDS, SETTLE_MS, type Kind } from './kinds.js';
+import { linked } from './linked.js';
 import { LAPTOPS } from './laptops.js';
 import { LEFT_KINDS } from './left.js';
 import { POLLED } from './polled.js';
@@ -73,6 +74,7 @@ const WATCHED: Readonly<Record<string, Kind>> = {
   drawn,
   emptied,
   followed,
+  linked,
   behind,
   aliases,
   clocks,

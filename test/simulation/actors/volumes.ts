@@ -31,11 +31,13 @@ export interface Publication {
   /** What the volume is for those who watch it, if that is not its directory. */
   readonly unit?: string;
   readonly manner: Manner;
+  /** The links in each revision: where they lead, by key. */
+  readonly links?: Readonly<Record<string, string>>;
 }
 
 /** One publication: what kubelet's AtomicWriter does for one payload. */
 export function* publish(publication: Publication, revision: string, payload: Payload): Steps {
-  const { fs, world, directory, unit = directory, manner } = publication;
+  const { fs, world, directory, unit = directory, manner, links = {} } = publication;
   const path = `${directory}/${revision}`;
   const link = `${directory}/..data`;
   const old = exists(fs, link) ? fs.readlinkSync(link) : undefined;
@@ -54,7 +56,12 @@ export function* publish(publication: Publication, revision: string, payload: Pa
     fs.chownSync(`${path}/${key}`, -1, manner.group);
     yield;
   }
-  const tops = new Set([...payload.keys()].map((key) => key.split('/', 1).join()));
+  for (const [key, target] of Object.entries(links)) {
+    fs.symlinkSync(target, `${path}/${key}`);
+    yield;
+  }
+  const keys = [...payload.keys(), ...Object.keys(links)];
+  const tops = new Set(keys.map((key) => key.split('/', 1).join()));
   const missing = [...tops].filter((top) => !exists(fs, `${directory}/${top}`));
   if (manner.links === 'before') yield* makeLinks(fs, directory, missing);
   // What is linked after the swap is complete with the last link.
