@@ -25,6 +25,8 @@ describe('snapshot() and readVolume()', () => {
     const inOrder = await new ResilientWatcher(group).snapshot();
     expect(inOrder.kind).toBe('group');
     expect((await new ResilientWatcher(group.reverse()).snapshot()).digest).toBe(inOrder.digest);
+    volume.publish({ crt: 'c1', key: 'k2' });
+    expect((await new ResilientWatcher(group).snapshot()).digest).not.toBe(inOrder.digest);
     expect((await new ResilientWatcher(volume.path('crt')).snapshot()).content?.toString()).toBe('c1');
     expect((await new ResilientWatcher(join(root, 'nothing')).snapshot()).kind).toBe('missing');
     expect((await readVolume(root)).files.size).toBe(0);
