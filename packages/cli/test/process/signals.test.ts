@@ -1,9 +1,9 @@
 /** Real signals, to the program and to the processes that it signals. */
-import { writeFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
 import { KubeletVolume } from 'resilient-watcher/testing';
-import { expect, test } from 'vitest';
+import { expect, onTestFinished, test } from 'vitest';
 
 import { event } from '../../../../test/support/events.js';
 import { startCli } from '../../../../test/support/program.js';
@@ -52,11 +52,13 @@ test('a process above the program is not found by its name', async () => {
   const name = `resident-parent-${process.pid}`;
   const directory = temporaryDirectory();
   const parent = join(directory, name);
-  writeFileSync(parent, '#!/bin/sh\n"$@"\necho still here\n', { mode: 0o755 });
+  writeFileSync(parent, '#!/bin/sh\n"$@" &\necho $! > "$0.pid"\nwait\n', { mode: 0o755 });
   const mounted = volume();
   const program = startCli(['watch', mounted.directory, '--json', '--signal', 'KILL', '--process', name], {
     prefix: [parent],
   });
+  // With its parent alone, it would go on.
+  onTestFinished(() => void process.kill(Number(readFileSync(`${parent}.pid`, 'utf8')), 'SIGKILL'));
   await event(program, 'ready');
   mounted.publish({ n: '1' });
   const { message } = await event(program, 'failed');
