@@ -28,7 +28,7 @@ const doors = packages.flatMap(
 const BUDGETS: Readonly<Record<string, number>> = {
   'resilient-watcher': 73,
   'resilient-watcher/config': 105,
-  'resilient-watcher/internal': 42.7,
+  'resilient-watcher/internal': 42.9,
   'resilient-watcher/kubernetes': 110,
   'resilient-watcher/otel': 9.5,
   'resilient-watcher/prometheus': 9,
@@ -47,7 +47,7 @@ const BUDGETS: Readonly<Record<string, number>> = {
 const OTHERS = 60;
 /** What npm downloads, and what it leaves on the disk: readable code, types, two pages. */
 const TARBALL = 273;
-const INSTALLED = 970;
+const INSTALLED = 971;
 
 test.each(doors.map(({ specifier, external }) => [specifier, external] as const))(
   '%s stays within its budget',
