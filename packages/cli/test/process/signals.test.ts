@@ -57,9 +57,11 @@ test('a process above the program is not found by its name', async () => {
   const program = startCli(['watch', mounted.directory, '--json', '--signal', 'KILL', '--process', name], {
     prefix: [parent],
   });
-  // With its parent alone, it would go on.
-  onTestFinished(() => void process.kill(Number(readFileSync(`${parent}.pid`, 'utf8')), 'SIGKILL'));
   await event(program, 'ready');
+  const pid = (): number => Number(readFileSync(`${parent}.pid`, 'utf8'));
+  await expect.poll(pid).toBeGreaterThan(0);
+  // With its parent alone, it would go on.
+  onTestFinished(() => void process.kill(pid(), 'SIGKILL'));
   mounted.publish({ n: '1' });
   const { message } = await event(program, 'failed');
   expect(message).toContain('there is no such process');
