@@ -6,7 +6,7 @@ import { constants } from 'node:fs';
 
 import { write, type Fs } from './actors/calls.js';
 import { inPlace } from './actors/editors.js';
-import { directories, options, rename, type Kind } from './kinds.js';
+import { directories, options, type Kind } from './kinds.js';
 import * as views from './views.js';
 import type { Steps, World } from './world.js';
 
@@ -66,7 +66,7 @@ function busy(
 export const BUSY_KINDS: Readonly<Record<string, Kind>> = {
   'busy-file': busy(
     (world) => ({ path: BUSY, options: options(world) }),
-    (fs) => rename(views.group(fs, [BUSY]), () => 'busy'),
+    (fs) => views.file(fs, BUSY),
   ),
   'busy-group': busy(
     (world) => ({ path: PATHS, options: options(world) }),

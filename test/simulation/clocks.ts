@@ -1,5 +1,5 @@
 /** Two file systems in one target, each with its own clock: one of them may be hours behind or ahead, and drift. */
-import { directories, files, GROUP_SETTLE_MS, options, rename, SETTLE_MS, type Kind } from './kinds.js';
+import { directories, files, GROUP_SETTLE_MS, options, SETTLE_MS, type Kind } from './kinds.js';
 import { areFarApart } from './skew.js';
 import { elapsed, wallClock } from './time.js';
 import * as views from './views.js';
@@ -52,6 +52,6 @@ export const clocks: Kind = (world) => {
     options: own,
     isTree: shape === 'directory',
     unitOf: () => OTHER,
-    see: (fs) => rename(views.group(fs, [LINK]), () => 'f'),
+    see: (fs) => views.file(fs, LINK),
   };
 };

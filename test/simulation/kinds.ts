@@ -135,7 +135,7 @@ export const KINDS: Readonly<Record<string, Kind>> = {
       options: options(world),
       heldMs: AT_ONCE,
       unitOf: isFromVolume(VOLUME),
-      see: (fs) => rename(views.group(fs, [path]), () => path.slice(path.lastIndexOf('/') + 1)),
+      see: (fs) => views.file(fs, path),
     };
   },
 
@@ -248,7 +248,7 @@ export const KINDS: Readonly<Record<string, Kind>> = {
       path: `${FILES}/f`,
       options: options(world),
       unitOf: isFromVolume(`${FILES}/f`),
-      see: (fs) => rename(views.group(fs, [`${FILES}/f`]), () => 'f'),
+      see: (fs) => views.file(fs, `${FILES}/f`),
     };
   },
 

@@ -161,8 +161,7 @@ function laptop({ home, links, latenciesMs, edits, habits }: Laptop): Kind {
     const watched = { ...common, options, isSilent: isLossy || (isRecreated && links.length > 0) };
     const [path = ''] = paths;
     if (shape === 'file') {
-      const see = (fs: Fs): views.View =>
-        rename(views.group(fs, [path]), () => path.slice(path.lastIndexOf('/') + 1));
+      const see = (fs: Fs): views.View => views.file(fs, path);
       return { ...watched, path: told(path), unitOf, see };
     }
     if (shape === 'group') {

@@ -11,7 +11,6 @@ import {
   pausesOf,
   PAUSES_MS,
   payloads,
-  rename,
   VOLUME,
   type Kind,
 } from './kinds.js';
@@ -68,15 +67,17 @@ function byLinks(world: World): ReturnType<Kind> {
     `${LINKS}/${choices.oneOf((isMoved ? places.slice(1) : places).flat())}`;
   // The last file that a link led to may be read after it leads elsewhere, as with `open`.
   const shape = choices.oneOf(['group', 'directory', 'tree', isMoved ? 'group' : 'file'] as const);
-  if (shape === 'file' || shape === 'group') {
+  if (shape === 'file') {
     const path = oneOf(PLACES.files);
-    const paths = shape === 'group' ? [...new Set([path, oneOf(PLACES.files)])] : [path];
-    const keyOf = (key: string): string => (shape === 'group' ? key : path.slice(path.lastIndexOf('/') + 1));
+    return { ...common, path, options: options(world), see: (observer) => views.file(observer, path) };
+  }
+  if (shape === 'group') {
+    const paths = [...new Set([oneOf(PLACES.files), oneOf(PLACES.files)])];
     return {
       ...common,
-      path: shape === 'group' ? paths : path,
+      path: paths,
       options: options(world),
-      see: (observer) => rename(views.group(observer, paths), keyOf),
+      see: (observer) => views.group(observer, paths),
     };
   }
   const path = oneOf(PLACES.directories);

@@ -1,5 +1,5 @@
 /** Links that are named like those of `/proc` to open files and mappings, with ordinary targets as long as those seem to be. */
-import { directories, files, options, rename, unitOfPath, volume, type Kind } from './kinds.js';
+import { directories, files, options, unitOfPath, volume, type Kind } from './kinds.js';
 import * as views from './views.js';
 
 const LINKS = '/m/l';
@@ -35,6 +35,6 @@ export const numbered: Kind = (world) => {
     options: own,
     isTree: shape === 'tree' || shape === 'directory',
     unitOf,
-    see: (observer) => rename(views.group(observer, [path]), (key) => (shape === 'group' ? key : name)),
+    see: (observer) => (shape === 'group' ? views.group(observer, [path]) : views.file(observer, path)),
   };
 };

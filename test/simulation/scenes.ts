@@ -14,7 +14,6 @@ import {
   pausesOf,
   PAUSES_MS,
   payloads,
-  rename,
   SETTLE_MS,
   type Kind,
   type Scene,
@@ -58,7 +57,7 @@ export function anyTarget(
         ...common,
         path,
         unitOf: () => unit ?? path,
-        see: (fs) => rename(views.group(fs, [path]), () => path.slice(path.lastIndexOf('/') + 1)),
+        see: (fs) => views.file(fs, path),
       };
     case 'group':
       return {
@@ -256,7 +255,7 @@ export const SCENES: Readonly<Record<string, Kind>> = {
       options: shape === 'tree' ? { ...options(world), recursive: true } : options(world),
       isTree: shape === 'tree',
       unitOf: () => source,
-      see: (observer) => rename(views.group(observer, [path]), () => 'f'),
+      see: (observer) => views.file(observer, path),
     };
   },
 

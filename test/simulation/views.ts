@@ -19,6 +19,12 @@ function textOf(inode: Inode | undefined): string | undefined {
   return text;
 }
 
+/** A file, by its name. */
+export function file(fs: Fs, path: string): View {
+  const text = fileText(fs, path);
+  return new Map(text === undefined ? [] : [[path.slice(path.lastIndexOf('/') + 1), text]]);
+}
+
 /** The files of a group, by the keys that they are reported under. */
 export function group(fs: Fs, paths: readonly string[]): View {
   return new Map(

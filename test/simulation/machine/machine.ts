@@ -72,6 +72,8 @@ interface Stamps {
   sets: bigint;
 }
 
+const stampsOf = (now: () => number): Stamps => ({ now, last: 0n, lastMs: -1, aheadMs: 0, sets: 0n });
+
 export class Machine {
   readonly limits = { descriptors: 1_024, instances: 128, watches: 1_048_576, queuedEvents: 16_384 };
   readonly platform: Platform;
@@ -92,7 +94,7 @@ export class Machine {
   constructor(options: MachineOptions) {
     this.#options = options;
     this.platform = options.platform ?? 'linux';
-    this.#stamps = { now: options.now, last: 0n, lastMs: -1, aheadMs: 0, sets: 0n };
+    this.#stamps = stampsOf(options.now);
     const mount = new Mount(
       this.#mountIds++,
       this.#newStorage(options.type ?? 'ext4').root,
@@ -228,7 +230,7 @@ export class Machine {
   }
 
   #newStorage(type: string, capacity?: number, now?: () => number): Storage {
-    const stamps = now ? { now, last: 0n, lastMs: -1, aheadMs: 0, sets: 0n } : this.#stamps;
+    const stamps = now ? stampsOf(now) : this.#stamps;
     return new Storage({
       type,
       device: this.#devices++,
@@ -241,8 +243,7 @@ export class Machine {
   #stamp(stamps: Stamps): bigint {
     const { tickMs } = this.#options;
     const ms = stamps.now();
-    const isSame = ms === stamps.lastMs;
-    if (isSame) return tickMs > 0 ? stamps.last : (stamps.last += 1n);
+    if (ms === stamps.lastMs) return tickMs > 0 ? stamps.last : (stamps.last += 1n);
     stamps.lastMs = ms;
     const aheadMs = ms - this.elapsed;
     if (Math.abs(aheadMs - stamps.aheadMs) > 1) {
