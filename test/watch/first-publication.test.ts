@@ -26,6 +26,9 @@ const LOOKUPS = [1, 2, 3, 4];
 /** Where the targets are for the program: also in the file system of a process, as a sidecar sees them. */
 const ABOVE = process.platform === 'linux' ? ['', '/proc/self/root'] : [''];
 
+const behind = (above: string, paths: string | string[]): string | string[] =>
+  Array.isArray(paths) ? paths.map((path) => above + path) : above + paths;
+
 const CASES = LOOKUPS.flatMap((number) => ABOVE.map((above) => [number, above] as const));
 
 test.each(TARGETS.flatMap((target) => CASES.map((of): [number, string, ...Case] => [...of, ...target])))(
@@ -59,9 +62,7 @@ test.each(TARGETS.flatMap((target) => CASES.map((of): [number, string, ...Case] 
         return answer;
       },
     });
-    const paths = target(scene);
-    const behind = Array.isArray(paths) ? paths.map((path) => above + path) : above + paths;
-    await scene.watch(behind, { fs, ...options });
+    await scene.watch(behind(above, target(scene)), { fs, ...options });
     if (lookups < number) publish();
     await scene.settle();
     const told = scene.takeChanges().map(({ files }) => Object.values(files));
@@ -91,9 +92,7 @@ test.each(GROUPS.flatMap((target) => ABOVE.map((above): [string, ...Case] => [ab
             throw errno('EACCES', String(path));
         },
       });
-      const paths = target(scene);
-      const behind = Array.isArray(paths) ? paths.map((path) => above + path) : above + paths;
-      await scene.watch(behind, { fs, ...options });
+      await scene.watch(behind(above, target(scene)), { fs, ...options });
       isReached = lookups >= at;
       await scene.settle();
       const told = scene.takeChanges().map(({ files }) => Object.values(files));
